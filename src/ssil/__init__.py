@@ -1,0 +1,1 @@
+"""Class-incremental learning for image classifiers, after SS-IL (ICCV 2021)."""
