@@ -1,7 +1,7 @@
 """Randomness as a function of position: every draw comes from a generator keyed by where in the run it happens."""
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 
@@ -12,7 +12,7 @@ class Randomness:
 
     >>> random = Randomness(seed=0)
     >>> a = torch.rand(2, generator=random.at("crops", 1, 0))
-    >>> b = torch.rand(2, generator=random.at("crops", 1, 0))
+    >>> b = torch.rand(2, generator=random.within(1).at("crops", 0))
     >>> torch.equal(a, b)
     True
     >>> random.at("crops", 1, 0).initial_seed() == random.at("crops", 1, 1).initial_seed()
@@ -20,9 +20,14 @@ class Randomness:
     """
 
     seed: int
+    prefix: tuple[int | str, ...] = ()
 
-    def at(self, purpose: str, *position: int) -> torch.Generator:
-        """The CPU generator for one purpose at one position: task, phase, epoch, step, or as many of them as matter."""
-        key = ":".join([str(self.seed), purpose, *map(str, position)])
+    def within(self, *position: int | str) -> "Randomness":
+        """The same source, seen from inside a task, a phase, an epoch."""
+        return replace(self, prefix=(*self.prefix, *position))
+
+    def at(self, purpose: str, *position: int | str) -> torch.Generator:
+        """The CPU generator for one purpose at one position: task, phase, epoch, step, as many of them as matter."""
+        key = ":".join(map(str, (self.seed, purpose, *self.prefix, *position)))
         digest = hashlib.blake2b(key.encode(), digest_size=8).digest()
         return torch.Generator().manual_seed(int.from_bytes(digest) >> 1)

@@ -1,0 +1,31 @@
+# Everything runs in .venv, made on first use and rebuilt only when the dependencies change.
+PYTHON ?= python3
+BIN := .venv/bin
+READY := .venv/.ready
+
+.PHONY: demo test check lint format
+
+demo: $(READY)  ## learn a stream of characters with three methods and compare them
+	$(BIN)/ssil demo
+
+test: lint  ## everything
+	$(BIN)/pytest -n 2
+
+check: lint  ## everything but the slow tests
+	$(BIN)/pytest -n 2 -m "not slow"
+
+lint: $(READY)
+	$(BIN)/ruff format --check
+	$(BIN)/ruff check
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: $(READY)
+	$(BIN)/ruff format
+	$(BIN)/ruff check --fix
+
+$(READY): pyproject.toml constraints.txt
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "ssil needs Python 3.11 or newer: make PYTHON=python3.11")'
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
+	touch $(READY)

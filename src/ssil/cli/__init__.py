@@ -1,0 +1,73 @@
+"""The command line: one file a command. The only place that prints or exits."""
+
+import os
+import sys
+from collections.abc import Sequence
+from difflib import get_close_matches
+
+from cyclopts import App, CycloptsError, UnknownCommandError, UnusedCliTokensError
+
+from ssil import __version__
+
+COMMANDS = {
+    "demo": "Compare three methods on a small stream, in under 3 minutes.",
+    "run": "Learn a stream of tasks with a method, or go on with it.",
+    "show": "Show the results of runs.",
+    "methods": "List the methods, or show all about one.",
+    "datasets": "List the data sets.",
+    "scenarios": "List the 60 scenarios of the paper.",
+}
+"""Each command's line in the help; its file, which may import torch, is loaded only when it is used."""
+
+app = App(
+    name="ssil",
+    help="Class-incremental learning for image classifiers, after SS-IL (ICCV 2021).",
+    help_epilogue="Examples:\n  ssil demo\n  ssil run --dataset digits --method ssil --tasks 5 --out runs/first\n"
+    "  ssil COMMAND --help",
+    version=__version__,
+    help_format="plaintext",
+    result_action="return_value",
+    exit_on_error=False,
+    print_error=False,
+    suppress_keyboard_interrupt=False,
+)
+for _place, (_name, _summary) in enumerate(COMMANDS.items()):
+    app.command(f"ssil.cli.{_name}:app", name=_name, help=_summary, sort_key=_place)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Carry a command out. Exit codes: 0 done, 2 bad input, 130 interrupted; anything unforeseen is raised."""
+    try:
+        app(arguments)
+    except CycloptsError as error:
+        return _refuse(_explain(error))
+    except BrokenPipeError:  # the reader of a pipe has had enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    except KeyboardInterrupt as stopped:
+        print(f"interrupted{': ' if stopped.args else ''}{stopped}", file=sys.stderr)
+        return 130
+    except Exception as error:
+        from ssil.types import UserError  # brings torch, so not before it is needed
+
+        if isinstance(error, UserError):
+            return _refuse(str(error))
+        raise
+    return 0
+
+
+def _refuse(reason: str) -> int:
+    print(f"error: {reason}", file=sys.stderr)
+    return 2
+
+
+def _explain(error: CycloptsError) -> str:
+    """In one line; of an unknown command without loading the known ones, as cyclopts would."""
+    extra = (error.unused_tokens or ["?"])[0]
+    if isinstance(error, UnusedCliTokensError):
+        return f"don't know what to do with {extra!r}; see `ssil {' '.join(error.command_chain or ())} --help`"
+    if not isinstance(error, UnknownCommandError):
+        return " ".join(str(error).split())
+    close = get_close_matches(extra, COMMANDS, 1)
+    hint = f"did you mean {close[0]!r}?" if close else f"there are: {', '.join(COMMANDS)}"
+    return f"unknown command {extra!r}; {hint}"

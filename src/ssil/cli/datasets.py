@@ -1,0 +1,28 @@
+"""`ssil datasets`: what there is to learn from."""
+
+from cyclopts import App
+from rich.markup import escape
+
+from ssil import data
+from ssil.cli.output import Json, console, json_line, table
+
+app = App(
+    name="datasets",
+    help_epilogue="""Examples:
+  ssil datasets
+  ssil run --dataset my_photos --tasks 4    (a folder with a folder a class)""",
+)
+
+
+@app.default
+def datasets(*, json: Json = False) -> None:
+    """List the data sets."""
+    known = data.describe()
+    if json:
+        for info in known:
+            json_line(**info._asdict())
+        return
+    made = table(*data.Info._fields, words=len(data.Info._fields))
+    for info in known:
+        made.add_row(*map(escape, info))
+    console().print(made)

@@ -1,0 +1,87 @@
+"""`ssil methods`: the methods and their settings."""
+
+import inspect
+from dataclasses import fields
+from typing import Annotated, Any, Literal, get_args, get_origin
+
+from cyclopts import App, Parameter
+from rich.console import Group, RenderableType
+from rich.markup import escape
+
+from ssil.cli.output import Json, console, json_line, table
+from ssil.recipes import find_recipe, recipes
+from ssil.registry import PROFILES, Recipe
+from ssil.schedule import Training
+
+app = App(
+    name="methods",
+    help_epilogue="""Examples:
+  ssil methods
+  ssil methods ssil
+  ssil methods my_file.py:my_method""",
+)
+
+
+@app.default
+def methods(
+    name: Annotated[str | None, Parameter(help="a method's name, or my_file.py:my_method")] = None,
+    /,
+    *,
+    json: Json = False,
+) -> None:
+    """List the methods, or show all about one."""
+    chosen = [find_recipe(name)] if name else list(recipes().values())
+    if json:
+        for recipe in chosen:
+            json_line(**_numbers(recipe))
+    else:
+        console().print(_whole(chosen[0]) if name else _list(chosen))
+
+
+def _list(chosen: list[Recipe]) -> RenderableType:
+    made = table("name", "method", words=2)
+    for recipe in chosen:
+        made.add_row(recipe.name, escape(recipe.summary))
+    return made
+
+
+def _whole(recipe: Recipe) -> RenderableType:
+    options = table("option", "type", "default", words=3)
+    for option, (kind, default) in recipe.options.items():
+        options.add_row(option, escape(_type(kind)), str(default))
+    profiles = table("profile", *PROFILES)
+    for setting, values in _by_profile(recipe).items():
+        profiles.add_row(setting, *(escape(_shown(value)) for value in values))
+    doc = escape(inspect.getdoc(recipe.build) or "")
+    return Group(f"[bold]{recipe.name}[/]\n{doc}\n", *[options] if recipe.options else [], profiles)
+
+
+def _by_profile(recipe: Recipe) -> dict[str, list[Any]]:
+    """Under each profile: the training settings, and those options that a profile changes."""
+    training = {entry.name: entry.default for entry in fields(Training) if entry.name != "increments"}
+    defaults = training | {option: default for option, (_, default) in recipe.options.items()}
+    columns = [defaults | recipe.settings(profile) for profile in PROFILES]
+    rows = {setting: [column[setting] for column in columns] for setting in defaults}
+    return {setting: row for setting, row in rows.items() if setting in training or any(v != row[0] for v in row)}
+
+
+def _type(kind: Any) -> str:
+    """A type as a user would write its values.
+
+    >>> _type(Literal["tkd", "gkd"]), _type(int | None), _type(float)
+    ('tkd | gkd', 'int | None', 'float')
+    """
+    if get_origin(kind) is Literal:
+        return " | ".join(map(str, get_args(kind)))
+    return kind.__name__ if isinstance(kind, type) else str(kind)
+
+
+def _shown(value: Any) -> str:
+    return ", ".join(map(str, value)) if isinstance(value, tuple) else str(value)
+
+
+def _numbers(recipe: Recipe) -> dict[str, Any]:
+    options = {name: {"type": _type(kind), "default": default} for name, (kind, default) in recipe.options.items()}
+    settings = _by_profile(recipe)
+    profiles = {name: {key: row[index] for key, row in settings.items()} for index, name in enumerate(PROFILES)}
+    return {"name": recipe.name, "summary": recipe.summary, "options": options, "profiles": profiles}

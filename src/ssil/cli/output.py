@@ -1,0 +1,31 @@
+"""Where a command's words go, and how its tables look."""
+
+import sys
+from json import dumps
+from typing import Annotated, Any
+
+from cyclopts import Parameter
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table
+
+Json = Annotated[bool, Parameter(negative="", show_default=False, help="print a JSON object a line, for programs")]
+"""The flag --json."""
+
+
+def console() -> Console:
+    """The terminal; a pipe or a file gets lines as long as they need to be."""
+    return Console(highlight=False, soft_wrap=True, width=None if sys.stdout.isatty() else 240)
+
+
+def json_line(**value: Any) -> None:
+    """An object on a line of its own, at once."""
+    print(dumps(value, default=str), flush=True)
+
+
+def table(*columns: str, words: int = 1, title: str | None = None) -> Table:
+    """An empty table; the first so many columns hold words, the others numbers."""
+    made = Table(box=SIMPLE_HEAD, show_edge=False, title=title, title_justify="left", title_style="bold")
+    for index, column in enumerate(columns):
+        made.add_column(column, justify="left" if index < words else "right", no_wrap=index >= words)
+    return made

@@ -1,0 +1,43 @@
+"""`ssil run`: one stream, one method."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+from cyclopts import App, Parameter
+
+from ssil.cli.output import Json
+from ssil.cli.settings import GROUPS, resolve, with_flags
+
+app = App(
+    name="run",
+    help_epilogue="""Flags stand over the file's keys, and both over the scenario. With --out,
+Ctrl-C keeps the state, and the same command goes on from there.
+
+Examples:
+  ssil run --dataset digits --tasks 5 --backbone resnet14 --epochs 4 --out first
+  ssil run configs/cifar100-small.toml --method ft --seed 1 --out runs/ft-1
+  ssil run --scenario 2 --dataset path/to/imagenet --out runs/imagenet
+  ssil run --method ssil --option temperature=4 --option distil=gkd""",
+)
+
+
+@app.default
+@with_flags
+def run(
+    config: Annotated[
+        Path | None, Parameter(help="a TOML file of settings, e.g. with lines tasks = 10 and train_per_class = 200")
+    ] = None,
+    /,
+    *,
+    scenario: Annotated[
+        str | None,
+        Parameter(group=GROUPS["Stream"], metavar="NAME|N", help="one of the paper's, see `ssil scenarios`"),
+    ] = None,
+    json: Annotated[Json, Parameter(group=GROUPS["How"], help="print a JSON object a task, last the summary")] = False,
+    **flags: Any,
+) -> None:
+    """Learn a stream of tasks with a method, or go on with it."""
+    settings = resolve(config, scenario, flags)
+    from ssil.cli.launch import launch  # brings all of torch, which `ssil run --help` need not wait for
+
+    launch(settings, json)

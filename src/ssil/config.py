@@ -1,0 +1,133 @@
+"""The settings of a run: *what* is computed, which decides whether a directory may be resumed, and *how*."""
+
+import difflib
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from ssil.types import UserError
+
+Positive = Annotated[int, Field(ge=1)]
+
+HOW = frozenset({"out", "data_root", "device", "devices", "threads", "checkpoint_every"})
+"""The settings that say how a run is carried out; all others say what is computed."""
+
+TRAINING = ("epochs", "later_epochs", "lr", "milestones", "decay", "batch", "momentum", "weight_decay", "new_head_init")
+"""The training settings that override a profile's."""
+
+
+class RunConfig(BaseModel):
+    """One run: a data set as a stream of tasks, a method, a seed. `None` leaves a choice to the profile or the data."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", validate_by_name=True, validate_by_alias=True)
+
+    dataset: str = Field("glyphs", description="a name (see `ssil datasets`), an .npz file or a folder")
+    classes: Positive | None = Field(None, description="only the first so many classes")
+    train_per_class: Positive | None = Field(None, description="training images a class")
+    test_per_class: Positive | None = Field(None, description="test images a class")
+    image_size: Positive | None = Field(None, description="pixels a side, where the data set leaves a choice")
+    validation: float = Field(
+        0.0, alias="validate", ge=0, lt=1, description="test on this part of the training images, for choosing settings"
+    )
+
+    tasks: Positive = Field(10, description="tasks of equal size")
+    task_sizes: tuple[Positive, ...] | None = Field(None, description="classes of each task, e.g. 50,10,10")
+    large_base: bool = Field(False, description="half of the classes first, then --tasks more tasks")
+    class_order: int | str | None = Field(None, description="a seed, or a file with a class a line (default: the seed)")
+
+    memory: Positive | None = Field(None, description="exemplars in all (default: 20 times the number of classes)")
+    memory_per_class: Positive | None = Field(None, description="exemplars a class, however many classes there are")
+    selection: Literal["random", "herding"] = Field("random", description="which images become exemplars")
+
+    method: str = Field("ssil", description="a name (see `ssil methods`), or my_file.py:my_method")
+    profile: Literal["paper", "official", "quick"] = Field(
+        "paper", description="the paper's settings, what its authors' code runs, or a short schedule for a CPU"
+    )
+    options: dict[str, Any] = Field(default_factory=dict, description="the method's own options, name=value")
+    epochs: Positive | None = Field(None, description="epochs a task; milestones follow")
+    later_epochs: Positive | None = Field(None, description="epochs of the tasks after the first")
+    lr: float | tuple[float, ...] | None = Field(None, description="learning rate, or one for each stretch")
+    milestones: tuple[Positive, ...] | None = Field(None, description="epochs before which the rate changes")
+    decay: float | None = Field(None, description="what the rate is multiplied by at a milestone")
+    batch: Positive | None = Field(None, description="new images in a mini-batch")
+    momentum: float | None = Field(None, ge=0, lt=1, description="of SGD")
+    weight_decay: float | None = Field(None, ge=0, description="of SGD")
+    new_head_init: Literal["default", "zero"] | None = Field(None, description="how rows of new classes start")
+    backbone: str = Field("resnet32", description="resnet14, resnet20, resnet32, resnet18, resnet18_small, or a file's")
+    norm: Literal["batch", "group"] = Field("batch", description="normalisation layers")
+    seed: int = Field(0, ge=0, description="class order, first weights, exemplars, batches")
+    precision: Literal["32-true", "64-true", "bf16-mixed", "16-mixed"] = Field("32-true", description="of training")
+
+    out: Path | None = Field(None, description="the run's directory; the same command goes on where it stopped")
+    data_root: Path | None = Field(None, description="where downloads are or go (default: $SSIL_DATA)")
+    device: str = Field("auto", description="cpu, cuda, mps or auto")
+    devices: Positive = Field(1, description="devices (processes) to share each batch")
+    threads: Positive | None = Field(None, description="CPU threads (default: torch's choice)")
+    checkpoint_every: str = Field(
+        "5min", description="steps (200), seconds (90s) or minutes (5min) between checkpoints"
+    )
+
+    @model_validator(mode="after")
+    def _consistent(self) -> "RunConfig":
+        if self.memory and self.memory_per_class:
+            raise ValueError("memory: give --memory (fixed in all) or --memory-per-class (growing), not both")
+        if self.task_sizes and self.large_base:
+            raise ValueError("large_base: give --task-sizes or --large-base, not both")
+        checkpoint_interval(self.checkpoint_every)
+        return self
+
+    @property
+    def training(self) -> dict[str, Any]:
+        """The training settings that were given."""
+        return {name: value for name in TRAINING if (value := getattr(self, name)) is not None}
+
+    def what(self) -> dict[str, Any]:
+        """The settings that decide the result, as plain values."""
+        return self.model_dump(mode="json", exclude=set(HOW), exclude_none=True)
+
+
+def checkpoint_interval(text: str) -> tuple[int | None, float | None]:
+    """Steps or seconds between checkpoints.
+
+    >>> checkpoint_interval("200"), checkpoint_interval("90s"), checkpoint_interval("5min")
+    ((200, None), (None, 90.0), (None, 300.0))
+    """
+    number, unit = text.rstrip("mins "), text[len(text.rstrip("mins ")) :].strip()
+    seconds = {"s": 1, "m": 60, "min": 60}
+    try:
+        if not unit and int(number) > 0:
+            return int(number), None
+        return None, float(number) * seconds[unit]
+    except (ValueError, KeyError):
+        raise ValueError(f"checkpoint_every: {text!r} is not a number of steps (200), 90s or 5min") from None
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """The settings of a TOML file: keys as in `RunConfig`, the method's options as a table `[options]`."""
+    try:
+        return tomllib.loads(path.read_text())
+    except OSError as error:
+        raise UserError(f"config: {path} can't be read ({error.strerror}); check the path") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise UserError(f"config: {path} is not valid TOML: {error}") from None
+
+
+def make_config(settings: Mapping[str, Any]) -> RunConfig:
+    """A validated configuration; a bad value gets one line that names the field, the value and the cure."""
+    try:
+        return RunConfig(**settings)
+    except ValidationError as error:
+        raise UserError(_explain(error.errors()[0])) from None
+
+
+def _explain(error: Any) -> str:
+    if error["type"] == "value_error":
+        return str(error["ctx"]["error"])
+    field = str(error["loc"][0])
+    if error["type"] == "extra_forbidden":
+        close = difflib.get_close_matches(field, RunConfig.model_fields, 1)
+        return f"{field}: no such setting; " + (f"did you mean {close[0]!r}?" if close else "see `ssil run --help`")
+    return f"{field}: {error['input']!r} does not fit: {error['msg'][:1].lower()}{error['msg'][1:]}"

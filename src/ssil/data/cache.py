@@ -1,0 +1,52 @@
+"""Where files are kept: the data root, and a cache of arrays that took time to make."""
+
+import os
+import zipfile
+import zlib
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from tempfile import NamedTemporaryFile
+from typing import Any
+
+import numpy as np
+import pooch
+from numpy.typing import NDArray
+
+Arrays = dict[str, NDArray[Any]]
+BROKEN = (OSError, ValueError, EOFError, zipfile.BadZipFile, zlib.error)  # what a damaged .npz file may raise
+
+
+def cache_dir() -> Path:
+    """$SSIL_CACHE, or else the platform's cache folder."""
+    return Path(os.environ.get("SSIL_CACHE") or pooch.os_cache("ssil"))
+
+
+def data_root(root: Path | None) -> Path:
+    """Where data sets lie: the given folder, or else $SSIL_DATA, or else the cache."""
+    return Path(root or os.environ.get("SSIL_DATA") or cache_dir())
+
+
+def cached(name: str, build: Callable[[], Arrays]) -> Arrays:
+    """The arrays kept under this name; built and kept if they are absent or damaged."""
+    path = cache_dir() / f"{name}.npz"
+    try:
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as stored:
+            return dict(stored)
+    except BROKEN:
+        arrays = build()
+    with suppress(OSError):  # a cache that can't be written costs time only
+        _write(path, arrays)
+    return arrays
+
+
+def _write(path: Path, arrays: Arrays) -> None:
+    """Written aside and renamed, so that no reader ever sees half a file."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with NamedTemporaryFile(dir=path.parent, suffix=".partial", delete=False) as file:
+        aside = Path(file.name)
+        try:
+            np.savez(file, **arrays)  # type: ignore[arg-type]
+            aside.replace(path)
+        finally:
+            aside.unlink(missing_ok=True)

@@ -1,0 +1,56 @@
+"""Parts of a data set: its first classes, a few images of each, a validation part in place of the test images."""
+
+import hashlib
+from dataclasses import replace
+
+import torch
+
+from ssil.data.dataset import Dataset, select, split
+from ssil.types import Samples, UserError
+
+
+def subset(
+    dataset: Dataset, classes: int | None = None, train_per_class: int | None = None, test_per_class: int | None = None
+) -> Dataset:
+    """The first `classes` classes, and of each the images with the smallest SHA-256 of their pixels."""
+    if classes is not None:
+        dataset = _first_classes(dataset, classes)
+    if train_per_class is not None:
+        dataset = replace(dataset, train=_few(dataset, dataset.train, train_per_class, "train_per_class"))
+    if test_per_class is not None:
+        dataset = replace(dataset, test=_few(dataset, dataset.test, test_per_class, "test_per_class"))
+    return dataset
+
+
+def validation_split(dataset: Dataset, fraction: float, seed: int) -> Dataset:
+    """A set without the test images: in their place is this part of each class, taken out of training."""
+    if not 0 < fraction < 1:
+        raise UserError(f"validate={fraction} must lie between 0 and 1: it is the part of each class to hold out")
+    stay, held = split(dataset.train.labels, fraction, seed, "validation")
+    return replace(dataset, train=select(dataset.train, stay), test=select(dataset.train, held))
+
+
+def _first_classes(dataset: Dataset, count: int) -> Dataset:
+    if not 1 <= count <= len(dataset.classes):
+        raise UserError(f"classes={count} must be between 1 and {len(dataset.classes)}, all that {dataset.name} has")
+    train, test = (select(part, (part.labels < count).nonzero().squeeze(1)) for part in (dataset.train, dataset.test))
+    return replace(dataset, train=train, test=test, classes=dataset.classes[:count])
+
+
+def _few(dataset: Dataset, samples: Samples, count: int, option: str) -> Samples:
+    """`count` images per class, in an order that does not depend on theirs."""
+    sizes = torch.bincount(samples.labels, minlength=len(dataset.classes))
+    most, poorest = int(sizes.min()), dataset.classes[int(sizes.argmin())]
+    if count < 1:
+        raise UserError(f"{option}={count} must be at least 1")
+    if count > most:
+        raise UserError(f"{option}={count}: class {poorest!r} of {dataset.name} has only {most}; ask for no more")
+    labels, digests = samples.labels.tolist(), _digests(samples)
+    order = torch.tensor(sorted(range(len(samples)), key=lambda index: (labels[index], digests[index])))
+    rank = torch.arange(len(order)) - (sizes.cumsum(0) - sizes)[samples.labels[order]]
+    return select(samples, order[rank < count])
+
+
+def _digests(samples: Samples) -> list[bytes]:
+    blocks = (samples.images.fetch(block).cpu().numpy() for block in torch.arange(len(samples)).split(1024))
+    return [hashlib.sha256(image).digest() for block in blocks for image in block]

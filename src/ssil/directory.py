@@ -1,0 +1,184 @@
+"""A run's directory: its lock, its record, its checkpoints, its log."""
+
+import fcntl
+import json
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor, nn
+
+from ssil.checkpoint import Checkpoints
+from ssil.config import checkpoint_interval
+from ssil.engine import Bench, Progress, fresh
+from ssil.memory import Memory
+from ssil.method import Method
+from ssil.metrics import Predictions
+from ssil.prepare import Plan
+from ssil.record import Record, read_record, write_predictions, write_record
+from ssil.snapshot import Snapshot
+from ssil.types import Classes, UserError
+
+
+@dataclass
+class State:
+    """All that a run carries from one moment to the next."""
+
+    record: Record
+    snapshot: Snapshot | None = None
+    memory: Memory = field(default_factory=Memory)
+    progress: Progress | None = None
+
+
+class RunDirectory:
+    """Where a run is kept. The checkpoint decides what is done; the record is brought in line with it."""
+
+    def __init__(self, folder: Path, checkpoint_every: str) -> None:
+        self.folder = folder
+        self.checkpoints = Checkpoints(folder / "checkpoint")
+        self.interval = checkpoint_interval(checkpoint_every)
+        self._begin_interval()
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Hold the directory: a second process is refused."""
+        if self.folder.exists() and not self.folder.is_dir():
+            raise UserError(f"out: {self.folder} is a file; give a directory")
+        self.folder.mkdir(parents=True, exist_ok=True)
+        with (self.folder / "lock").open("w") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                raise UserError(f"out: another process is at work in {self.folder}; wait, or give another") from None
+            yield
+
+    def restore(self, plan: Plan) -> State:
+        """The state to go on from: the last checkpoint's, or a new run's."""
+        if not (self.folder / "record.json").exists():
+            return State(plan.header)
+        record = read_record(self.folder)
+        _refuse_another(self.folder, record.config, plan.header.config)
+        if not self.checkpoints.exists:
+            return State(plan.header)
+        meta, parts = self.checkpoints.load()
+        done = meta["tasks_done"]
+        record = record.model_copy(
+            update={"tasks": record.tasks[:done]} | ({} if _whole(record, done) else {"summary": None})
+        )
+        state = State(record)
+        method, tasks = plan.configured.method, plan.stream.tasks
+        if done:
+            state.snapshot = _snapshot(parts["snapshot"], method, tasks[done - 1].classes, plan.bench)
+            state.memory = Memory(parts["memory"]["indices"].split(meta["memory_counts"]))
+        if meta["progress"]:
+            state.progress = _progress(parts["progress"], meta["progress"], method, tasks[done].classes, plan.bench)
+        return state
+
+    def keep_task(self, state: State, predictions: Predictions) -> None:
+        """A task is done: its predictions, the record, and the checkpoint that makes it count."""
+        assert state.snapshot is not None
+        write_predictions(self.folder, len(state.record.tasks), predictions)
+        write_record(self.folder, state.record)
+        parts = {"snapshot": _snapshot_tensors(state.snapshot), "memory": {"indices": state.memory.indices}}
+        self.checkpoints.save(_meta(state), parts)
+        self._begin_interval()
+
+    def keep_progress(self, state: State) -> None:
+        """Inside a task: what the task has reached; what it started from is on disk already."""
+        assert state.progress is not None
+        kept = dict.fromkeys(("snapshot", "memory")) if state.snapshot else {}
+        if not state.snapshot:
+            write_record(self.folder, state.record)
+        self.checkpoints.save(_meta(state), {**kept, "progress": _progress_tensors(state.progress)})
+        self._begin_interval()
+
+    def due(self) -> bool:
+        """Whether it is time for another checkpoint; to be asked once a step."""
+        steps, seconds = self.interval
+        self.steps_since += 1
+        if steps:
+            return self.steps_since >= steps
+        return time.monotonic() - self.since >= (seconds or 0.0)
+
+    def log(self, **event: Any) -> None:
+        """A line of `log.jsonl`."""
+        line = json.dumps({"time": datetime.now(UTC).isoformat(timespec="seconds"), **event})
+        with (self.folder / "log.jsonl").open("a") as file:
+            file.write(line + "\n")
+
+    def _begin_interval(self) -> None:
+        self.steps_since, self.since = 0, time.monotonic()
+
+
+def _whole(record: Record, done: int) -> bool:
+    return done == len(record.task_sizes)
+
+
+def _refuse_another(folder: Path, there: Mapping[str, Any], here: Mapping[str, Any]) -> None:
+    before, now = _flat(there), _flat(here)
+    changed = [name for name in sorted(before | now) if before.get(name) != now.get(name)]
+    if changed:
+        shown = "; ".join(f"{name}: {before.get(name)!r} there, {now.get(name)!r} here" for name in changed)
+        raise UserError(f"out: {folder} holds a run with other settings ({shown}); give another --out")
+
+
+def _flat(settings: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    flat: dict[str, Any] = {}
+    for name, value in settings.items():
+        flat |= _flat(value, f"{prefix}{name}.") if isinstance(value, Mapping) else {f"{prefix}{name}": value}
+    return flat
+
+
+def _meta(state: State) -> dict[str, Any]:
+    return {
+        "tasks_done": len(state.record.tasks),
+        "memory_counts": list(state.memory.counts),
+        "progress": state.progress and _position(state.progress),
+    }
+
+
+_POSITION = ("phase", "epoch", "step", "images", "losses", "seconds")
+
+
+def _position(progress: Progress) -> dict[str, Any]:
+    return {name: getattr(progress, name) for name in _POSITION}
+
+
+def _progress_tensors(progress: Progress) -> dict[str, Tensor]:
+    groups = {"network": progress.network.state_dict(), "momentum": progress.momentum, "sums": progress.sums}
+    return {f"{group}/{name}": tensor for group, tensors in groups.items() for name, tensor in tensors.items()}
+
+
+def _progress(
+    tensors: Mapping[str, Tensor], position: Mapping[str, Any], method: Method, classes: Classes, bench: Bench
+) -> Progress:
+    network = fresh(method, classes, bench)
+    network.load_state_dict(_group(tensors, "network"))
+    sums = {name: value.to(bench.fabric.device) for name, value in _group(tensors, "sums").items()}
+    return Progress(network, **position, sums=sums, momentum=_group(tensors, "momentum"))
+
+
+def _snapshot_tensors(snapshot: Snapshot) -> dict[str, Tensor]:
+    modules: dict[str, nn.Module] = {"network": snapshot.network, **_prefixed(snapshot)}
+    return {f"{module}/{key}": value for module in modules for key, value in modules[module].state_dict().items()}
+
+
+def _prefixed(snapshot: Snapshot) -> dict[str, nn.Module]:
+    return {f"scorer.{name}": scorer for name, scorer in snapshot.scorers.items()}
+
+
+def _snapshot(tensors: Mapping[str, Tensor], method: Method, classes: Classes, bench: Bench) -> Snapshot:
+    network = fresh(method, classes, bench)
+    network.load_state_dict(_group(tensors, "network"))
+    scorers = {name: make() for name, make in method.scorers.items()}
+    for name, scorer in scorers.items():
+        scorer.load_state_dict(_group(tensors, f"scorer.{name}"))
+    return Snapshot(network.clone(), classes, scorers)
+
+
+def _group(tensors: Mapping[str, Tensor], group: str) -> dict[str, Tensor]:
+    return {key.partition("/")[2]: value for key, value in tensors.items() if key.partition("/")[0] == group}

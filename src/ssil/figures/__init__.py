@@ -1,0 +1,1 @@
+"""Records to figures, one figure a file. Nothing here loads a model or a data set."""

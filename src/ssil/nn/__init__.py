@@ -1,0 +1,23 @@
+"""Backbones, heads, and the networks made of them."""
+
+from ssil.nn.backbones import MakeBackbone, backbones, find_backbone
+from ssil.nn.blocks import Backbone, ConvNorm, Norm
+from ssil.nn.fold import folded
+from ssil.nn.heads import Head, LinearHead
+from ssil.nn.initial import initialise
+from ssil.nn.network import Network, build
+
+__all__ = [
+    "Backbone",
+    "ConvNorm",
+    "Head",
+    "LinearHead",
+    "MakeBackbone",
+    "Network",
+    "Norm",
+    "backbones",
+    "build",
+    "find_backbone",
+    "folded",
+    "initialise",
+]

@@ -1,0 +1,64 @@
+"""A network: a backbone and its head."""
+
+from collections.abc import Callable
+from copy import deepcopy
+from typing import Self
+
+import torch
+from torch import Tensor, nn
+
+from ssil.nn.backbones import find_backbone
+from ssil.nn.blocks import Backbone, Norm
+from ssil.nn.heads import Head
+from ssil.nn.initial import initialise
+from ssil.types import Output, UserError
+
+
+class Network(nn.Module):
+    """A backbone and its head."""
+
+    def __init__(self, backbone: Backbone, head: Head):
+        super().__init__()
+        self.backbone = backbone
+        self.head = head
+
+    def forward(self, images: Tensor) -> Output:
+        """Logits, features and stage maps of a batch (B, C, H, W)."""
+        features, stages = self.backbone(images)
+        return Output(self.head(features), features, stages)
+
+    def grow(self, new: int, generator: torch.Generator) -> Self:
+        """A trainable copy whose head has `new` more classes; this network stays as it is."""
+        grown = deepcopy(self)
+        grown.head = self.head.grow(new, generator)
+        return grown.requires_grad_(True).train()
+
+    def clone(self) -> Self:
+        """A frozen copy: in eval mode, without gradients."""
+        return deepcopy(self).requires_grad_(False).eval()
+
+
+def build(
+    backbone: str,
+    head: Callable[[int], Head],
+    in_channels: int,
+    norm: Norm,
+    generator: torch.Generator,
+    final_relu: bool = True,
+) -> Network:
+    """A network without classes, in channels-last memory format, its weights drawn from the generator.
+
+    >>> from ssil.nn import LinearHead
+    >>> network = build("resnet14", LinearHead, 3, "batch", torch.Generator()).grow(10, torch.Generator())
+    >>> network(torch.zeros(2, 3, 32, 32)).logits.shape
+    torch.Size([2, 10])
+    """
+    make = find_backbone(backbone)
+    with torch.device("meta"):  # no memory and no random number before the generator's own
+        body = make(in_channels, norm, final_relu)
+    if not isinstance(body, Backbone):
+        raise UserError(f"backbone: {backbone} made a {type(body).__name__}; let it return an ssil.nn.Backbone")
+    initialise(body.to_empty(device="cpu"), generator)
+    network = Network(body, head(body.width))
+    network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]  # the stubs lack this argument
+    return network

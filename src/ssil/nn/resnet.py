@@ -1,0 +1,69 @@
+"""Residual networks (He et al., CVPR 2016), whose stage maps are handed out before the stage's last ReLU.
+
+That ReLU comes at the input of the next stage, and before pooling: numerically an ordinary ResNet.
+"""
+
+from itertools import pairwise
+
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from ssil.nn.blocks import Backbone, BasicBlock, ConvNorm, Norm
+
+
+class ResNet(Backbone):
+    """A stem, stages of basic blocks, global average pooling."""
+
+    def __init__(self, stem: nn.Module, widths: tuple[int, ...], depth: int, norm: Norm, final_relu: bool):
+        super().__init__()
+        self.width = widths[-1]
+        self.final_relu = final_relu
+        self.stem = stem
+        self.stages = nn.ModuleList(
+            _stage(inputs, outputs, depth, norm) for inputs, outputs in pairwise((widths[0], *widths))
+        )
+
+    def forward(self, images: Tensor) -> tuple[Tensor, tuple[Tensor, ...]]:
+        """Features (B, width), and the map of each stage before its ReLU."""
+        maps = [self.stem(images)]
+        for stage in self.stages:
+            maps.append(stage(maps[-1]))
+        last = F.relu(maps[-1]) if self.final_relu else maps[-1]
+        return last.mean((2, 3)), tuple(maps[1:])
+
+
+def _stage(inputs: int, outputs: int, depth: int, norm: Norm) -> nn.Sequential:
+    """The first block halves the resolution where the number of channels grows."""
+    first = BasicBlock(inputs, outputs, 1 if inputs == outputs else 2, norm)
+    return nn.Sequential(first, *(BasicBlock(outputs, outputs, 1, norm) for _ in range(depth - 1)))
+
+
+def resnet18(in_channels: int, norm: Norm, final_relu: bool = True) -> ResNet:
+    """ResNet-18 for photographs of about 224 pixels."""
+    # The stem's ReLU comes after the max-pooling, with which it commutes: a quarter of the work.
+    stem = nn.Sequential(ConvNorm(in_channels, 64, 7, 2, norm), nn.MaxPool2d(3, stride=2, padding=1))
+    return ResNet(stem, (64, 128, 256, 512), 2, norm, final_relu)
+
+
+def resnet18_small(in_channels: int, norm: Norm, final_relu: bool = True) -> ResNet:
+    """ResNet-18 for pictures of 32 to 64 pixels: a 3x3 stem and no max-pooling."""
+    return ResNet(ConvNorm(in_channels, 64, 3, 1, norm), (64, 128, 256, 512), 2, norm, final_relu)
+
+
+def _slim(in_channels: int, norm: Norm, final_relu: bool, depth: int) -> ResNet:
+    return ResNet(ConvNorm(in_channels, 16, 3, 1, norm), (16, 32, 64), depth, norm, final_relu)
+
+
+def resnet14(in_channels: int, norm: Norm, final_relu: bool = True) -> ResNet:
+    """Three stages of two blocks, 16/32/64 channels, for pictures of about 32 pixels."""
+    return _slim(in_channels, norm, final_relu, depth=2)
+
+
+def resnet20(in_channels: int, norm: Norm, final_relu: bool = True) -> ResNet:
+    """Three stages of three blocks, 16/32/64 channels, for pictures of about 32 pixels."""
+    return _slim(in_channels, norm, final_relu, depth=3)
+
+
+def resnet32(in_channels: int, norm: Norm, final_relu: bool = True) -> ResNet:
+    """Three stages of five blocks, 16/32/64 channels, for pictures of about 32 pixels."""
+    return _slim(in_channels, norm, final_relu, depth=5)

@@ -1,0 +1,1 @@
+"""What the paper says: its scenarios, its printed numbers, its claims."""

@@ -1,0 +1,146 @@
+"""From a configuration to what a run needs: the stream, the method, the bench, the record's header."""
+
+import platform
+import subprocess
+import sys
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import torch
+from lightning_fabric import Fabric
+
+from ssil import data
+from ssil.config import RunConfig
+from ssil.data import Dataset
+from ssil.engine import Bench
+from ssil.memory import Fixed, Growing, Nothing, Room, Unlimited
+from ssil.randomness import Randomness
+from ssil.recipes import Configured, configure
+from ssil.record import Record
+from ssil.scenario import Stream, build_stream, class_order, read_order, task_sizes
+from ssil.types import UserError
+
+
+@dataclass(frozen=True)
+class Plan:
+    """All that a run needs, before its first step."""
+
+    config: RunConfig
+    configured: Configured
+    stream: Stream
+    bench: Bench
+    room: Room
+    header: Record
+
+
+def prepare(config: RunConfig) -> Plan:
+    """Load the data, lay out the stream, set up the method and the devices."""
+    if config.threads:
+        torch.set_num_threads(config.threads)
+    configured = configure(config.method, config.profile, config.training, config.options, _increments(config))
+    dataset = _dataset(config)
+    random = Randomness(config.seed)
+    stream = _stream(config, dataset, random)
+    fabric = _fabric(config)
+    dtype = torch.float64 if config.precision == "64-true" else torch.float32
+    bench = Bench(fabric, stream.train, dataset.transform, random, config.backbone, config.norm, dtype)
+    room = _room(config, configured, stream.tasks[-1].classes.seen)
+    return Plan(config, configured, stream, bench, room, _header(config, configured, dataset, stream, fabric))
+
+
+def _increments(config: RunConfig) -> int:
+    """T: the tasks of a base stream; in a stream with a large base the tasks after it."""
+    return len(config.task_sizes) if config.task_sizes else config.tasks
+
+
+def _dataset(config: RunConfig) -> Dataset:
+    dataset = data.load(
+        config.dataset,
+        root=config.data_root,
+        classes=config.classes,
+        train_per_class=config.train_per_class,
+        test_per_class=config.test_per_class,
+        image_size=config.image_size,
+    )
+    return data.validation_split(dataset, config.validation, config.seed) if config.validation else dataset
+
+
+def _stream(config: RunConfig, dataset: Dataset, random: Randomness) -> Stream:
+    count = len(dataset.classes)
+    if isinstance(config.class_order, str) and not config.class_order.isdigit():
+        order = read_order(Path(config.class_order), dataset.classes)
+    else:
+        order = class_order(count, random if config.class_order is None else Randomness(int(config.class_order)))
+    sizes = config.task_sizes or task_sizes(count, config.tasks, config.large_base)
+    return build_stream(dataset.train, dataset.test, dataset.classes, order, sizes)
+
+
+def _fabric(config: RunConfig) -> Fabric:
+    precision = "32-true" if config.precision == "64-true" else config.precision
+    try:
+        fabric = Fabric(accelerator=config.device, devices=config.devices, precision=precision)
+    except (ValueError, RuntimeError) as error:
+        reason = str(error).splitlines()[0]
+        raise UserError(f"device: {config.device!r} with {config.devices} devices can't be used ({reason})") from None
+    fabric.launch()
+    return fabric
+
+
+def _room(config: RunConfig, configured: Configured, classes: int) -> Room:
+    if configured.method.memory == "none":
+        return Nothing()
+    if configured.method.memory == "all":
+        return Unlimited()
+    if config.memory_per_class:
+        return Growing(config.memory_per_class)
+    total = config.memory or 20 * classes
+    if total < classes:
+        raise UserError(f"memory: {total} is less than one exemplar for each of {classes} classes; give at least that")
+    return Fixed(total)
+
+
+def _header(config: RunConfig, configured: Configured, dataset: Dataset, stream: Stream, fabric: Fabric) -> Record:
+    what = config.what() | {
+        "options": configured.options,
+        "training": _plain(asdict(configured.training)),
+        "data_fingerprint": dataset.fingerprint,
+    }
+    classes = stream.tasks[-1].classes
+    return Record(
+        config=what,
+        provenance=_provenance(fabric),
+        class_order=list(stream.class_order),
+        class_names=list(classes.names),
+        task_sizes=list(classes.sizes),
+    )
+
+
+def _plain(settings: dict[str, Any]) -> dict[str, Any]:
+    return {key: list(value) if isinstance(value, tuple) else value for key, value in settings.items()}
+
+
+def _provenance(fabric: Fabric) -> dict[str, Any]:
+    return {
+        "ssil": version("ssil"),
+        "commit": _commit(),
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "platform": platform.platform(),
+        "device": str(fabric.device),
+        "devices": fabric.world_size,
+        "threads": torch.get_num_threads(),
+        "command": " ".join(["ssil", *sys.argv[1:]]),
+        "started": datetime.now(UTC).isoformat(timespec="seconds"),
+    }
+
+
+def _commit() -> str | None:
+    """The commit of the source tree that ssil was imported from, if it is one."""
+    command = ["git", "-C", str(Path(__file__).parent), "rev-parse", "HEAD"]
+    try:
+        return subprocess.run(command, capture_output=True, text=True, timeout=5, check=True).stdout.strip()
+    except (OSError, subprocess.SubprocessError):
+        return None

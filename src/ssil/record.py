@@ -1,0 +1,123 @@
+"""What a run leaves: a small, versioned JSON record, and per-image predictions beside it.
+
+Figures, tables and reports read records only. `docs/records.md` explains every name.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import fields
+from pathlib import Path
+from typing import Any, Final, Literal
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from ssil.checkpoint import read_tensors, write_json, write_tensors
+from ssil.metrics import Predictions, average, forgetting
+from ssil.types import UserError
+
+VERSION: Final = 1
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class TaskRecord(_Part):
+    """After one task: accuracies over all classes seen (percent), confusion, score balance, memory, losses, cost."""
+
+    task: int
+    classes_seen: int
+    top1: float
+    top5: float
+    task_top1: list[float]
+    confusion: list[list[int]]
+    score_old: float | None
+    score_new: float
+    softmax_old: float | None
+    softmax_new: float
+    teacher_ratio: list[float] | None
+    memory_counts: list[int]
+    exemplar_bytes: int
+    loss: dict[str, dict[str, list[float]]]
+    seconds: float
+    seconds_by_phase: dict[str, float]
+    images_per_second: float
+    peak_memory_mb: float
+
+
+class Summary(_Part):
+    """The stream in five numbers; averages over all tasks, the first included."""
+
+    average_top1: float
+    average_top5: float
+    last_top1: float
+    forgetting: float
+    seconds: float
+
+
+class Record(_Part):
+    """A run, finished (with a summary) or on its way."""
+
+    version: Literal[1] = VERSION
+    config: dict[str, Any]
+    provenance: dict[str, Any]
+    class_order: list[int]
+    class_names: list[str]
+    task_sizes: list[int]
+    tasks: list[TaskRecord] = []
+    summary: Summary | None = None
+
+    def with_task(self, task: TaskRecord) -> "Record":
+        """The record with one more task; after the last one it has its summary."""
+        tasks = [*self.tasks, task]
+        done = len(tasks) == len(self.task_sizes)
+        return self.model_copy(update={"tasks": tasks, "summary": summarise(tasks) if done else None})
+
+
+def summarise(tasks: list[TaskRecord]) -> Summary:
+    """The summary of a stream's tasks."""
+    return Summary(
+        average_top1=average([task.top1 for task in tasks]),
+        average_top5=average([task.top5 for task in tasks]),
+        last_top1=tasks[-1].top1,
+        forgetting=forgetting([task.task_top1 for task in tasks]),
+        seconds=sum(task.seconds for task in tasks),
+    )
+
+
+def write_record(folder: Path, record: Record) -> None:
+    """`record.json`, atomically."""
+    write_json(folder / "record.json", record.model_dump(mode="json"))
+
+
+def read_record(folder: Path) -> Record:
+    """The record of a run's directory."""
+    path = folder / "record.json"
+    try:
+        return Record(**migrate(json.loads(path.read_text())))
+    except FileNotFoundError:
+        raise UserError(f"run: {folder} holds no record.json; give the --out directory of a run") from None
+    except (OSError, ValueError, TypeError, ValidationError) as error:
+        reason = str(error).splitlines()[0]
+        raise UserError(f"record: {path} can't be read ({reason}); restore it or run again in a new folder") from None
+
+
+def migrate(raw: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A record of an older version in today's form."""
+    if raw.get("version") != VERSION:
+        raise ValueError(f"version {raw.get('version')!r} is not known; this ssil reads up to version {VERSION}")
+    return raw
+
+
+def _arrays(folder: Path, task: int) -> Path:
+    return folder / "arrays" / f"task-{task:02d}.safetensors"
+
+
+def write_predictions(folder: Path, task: int, predictions: Predictions) -> None:
+    """The per-image predictions after a task."""
+    write_tensors(_arrays(folder, task), {part.name: getattr(predictions, part.name) for part in fields(predictions)})
+
+
+def read_predictions(folder: Path, task: int) -> Predictions:
+    """The per-image predictions after a task."""
+    return Predictions(**read_tensors(_arrays(folder, task)))

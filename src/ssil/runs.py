@@ -1,0 +1,141 @@
+"""A run, start to end: the fold over the tasks, with its mirror on disk."""
+
+import resource
+import time
+from contextlib import nullcontext
+from datetime import UTC, datetime
+
+import torch
+
+from ssil import memory as memories
+from ssil import metrics
+from ssil.config import RunConfig
+from ssil.directory import RunDirectory, State
+from ssil.engine import Pace, Progress, learn, start
+from ssil.evaluate import features, predict, teacher_ratio
+from ssil.memory import Memory, Select
+from ssil.metrics import Predictions
+from ssil.prepare import Plan, prepare
+from ssil.record import Record, TaskRecord
+from ssil.scenario import Task
+from ssil.snapshot import Snapshot
+
+
+class Watcher:
+    """Told of everything that happens in a run; by default it does nothing."""
+
+    def started(self, record: Record) -> None:
+        """The run begins, or goes on: `record` holds the tasks that are done."""
+
+    def pace(self, task: int, pace: Pace) -> None:
+        """A step or an epoch of a task is done."""
+
+    def learnt(self, record: Record) -> None:
+        """A task is learnt and evaluated: it is the record's last."""
+
+    def should_stop(self) -> bool:
+        """Whether to write a checkpoint and stop now."""
+        return False
+
+
+def run(config: RunConfig, watcher: Watcher | None = None) -> Record:
+    """Carry a run out, or go on with it; a finished run is only read.
+
+    >>> config = RunConfig(dataset="digits", method="ft", tasks=2, backbone="resnet14", epochs=1, train_per_class=8)
+    >>> [task.classes_seen for task in run(config).tasks]
+    [5, 10]
+    """
+    plan = prepare(config)
+    directory = RunDirectory(config.out, config.checkpoint_every) if config.out else None
+    writer = directory if plan.bench.fabric.is_global_zero else None
+    with writer.locked() if writer else nullcontext():
+        state = directory.restore(plan) if directory else State(plan.header)
+        return _Fold(plan, state, writer, watcher or Watcher()).finish()
+
+
+class _Fold:
+    def __init__(self, plan: Plan, state: State, directory: RunDirectory | None, watcher: Watcher) -> None:
+        self.plan, self.state, self.directory, self.watcher = plan, state, directory, watcher
+
+    def finish(self) -> Record:
+        """Learn all tasks that are left."""
+        self.watcher.started(self.state.record)
+        for task in self.plan.stream.tasks[len(self.state.record.tasks) :]:
+            self._learn(task)
+            self.watcher.learnt(self.state.record)
+        return self.state.record
+
+    def _learn(self, task: Task) -> None:
+        plan, state = self.plan, self.state
+        method, bench = plan.configured.method, plan.bench
+        started = time.perf_counter()
+        ratio = teacher_ratio(state.snapshot, task.indices, bench) if state.snapshot else None
+        state.progress = state.progress or start(method, state.snapshot, task, bench)
+        spent = sum(state.progress.seconds.values())
+
+        def watch(progress: Progress, pace: Pace) -> None:
+            self._watch(task, progress, pace)
+
+        snapshot = learn(method, state.snapshot, state.memory, task, bench, state.progress, watch)
+        predictions = predict(snapshot, plan.stream.seen(task), plan.stream.test, bench)
+        state.memory = self._exemplars(task, snapshot)
+        seconds = spent + time.perf_counter() - started
+        state.record = self._recorded(task, predictions, state.progress, ratio, seconds)
+        state.snapshot, state.progress = snapshot, None
+        if self.directory:
+            self.directory.keep_task(state, predictions)
+
+    def _watch(self, task: Task, progress: Progress, pace: Pace) -> None:
+        self.watcher.pace(task.number, pace)
+        stop = self.watcher.should_stop()
+        if self.directory and (self.directory.due() or stop):
+            progress.check_finite(task.number)
+            self.directory.keep_progress(self.state)
+        if self.directory and pace.step == 0:
+            losses = {part: values[-1] for part, values in progress.losses[pace.phase].items()}
+            self.directory.log(task=task.number, phase=pace.phase, epoch=pace.epoch, loss=losses)
+        if stop:
+            raise KeyboardInterrupt
+
+    def _exemplars(self, task: Task, snapshot: Snapshot) -> Memory:
+        plan, bench = self.plan, self.plan.bench
+        select: Select = memories.random_selection(bench.random)
+        if plan.config.selection == "herding":
+            select = memories.herding(lambda indices: features(snapshot, indices, bench))
+        arrived = memories.by_class(task.indices, bench.samples.labels)
+        return memories.update(self.state.memory, arrived, task.classes, plan.room, select)
+
+    def _recorded(
+        self, task: Task, predictions: Predictions, progress: Progress, ratio: list[float] | None, seconds: float
+    ) -> Record:
+        """The record with this task; with the summary and the end's time if it is the last."""
+        height, width, channels = self.plan.bench.samples.images.shape
+        entry = TaskRecord(
+            task=task.number,
+            classes_seen=task.classes.seen,
+            top1=metrics.top1(predictions),
+            top5=metrics.top5(predictions),
+            task_top1=metrics.task_top1(predictions, task.classes),
+            confusion=metrics.confusion(predictions, task.classes),
+            **metrics.mean_scores(predictions),
+            teacher_ratio=ratio,
+            memory_counts=list(self.state.memory.counts),
+            exemplar_bytes=len(self.state.memory) * height * width * channels,
+            loss=progress.losses,
+            seconds=seconds,
+            seconds_by_phase=progress.seconds,
+            images_per_second=progress.images / max(sum(progress.seconds.values()), 1e-9),
+            peak_memory_mb=_peak_memory_mb(),
+        )
+        record = self.state.record.with_task(entry)
+        if record.summary:
+            finished = datetime.now(UTC).isoformat(timespec="seconds")
+            record = record.model_copy(update={"provenance": record.provenance | {"finished": finished}})
+        return record
+
+
+def _peak_memory_mb() -> float:
+    """The most that this process has held: the device's memory if it has its own, else the process's."""
+    if torch.cuda.is_available():
+        return torch.cuda.max_memory_allocated() / 2**20
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024

@@ -1,0 +1,19 @@
+import torch
+
+from ssil.data import load
+
+
+def test_digits() -> None:
+    digits = load("digits")
+    assert digits.classes == tuple("0123456789")
+    assert digits.train.images.shape == (16, 16, 1)
+    assert len(digits.train) + len(digits.test) == 1797
+    assert all(abs(count - 36) <= 1 for count in digits.test.labels.bincount().tolist())
+    assert not digits.synthetic
+    pixels = digits.train.images.fetch(torch.arange(len(digits.train)))
+    assert (int(pixels.min()), int(pixels.max())) == (0, 255)
+
+
+def test_digits_are_split_by_seed() -> None:
+    assert load("digits").fingerprint == load("digits").fingerprint
+    assert load("digits").fingerprint != load("digits", seed=1).fingerprint

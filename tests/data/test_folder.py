@@ -1,0 +1,156 @@
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+from ssil.data import Dataset, load
+from ssil.data.decode import UnreadableError, decode
+from ssil.types import Samples, UserError
+
+
+def paint(path: Path, names: str | list[str], count: int = 5, size: tuple[int, int] = (20, 10)) -> None:
+    """A sub-folder a class, with pictures of one colour each, the class's brightness and the file's number in it."""
+    for label, name in enumerate(names):
+        (path / name).mkdir(parents=True)
+        for number in range(count):
+            Image.new("RGB", size, (20 * label, number, 255)).save(path / name / f"{number}.png")
+
+
+def pixels(part: Samples) -> torch.Tensor:
+    return part.images.fetch(torch.arange(len(part)))
+
+
+def colours(dataset: Dataset) -> set[tuple[int, int]]:
+    both = torch.cat([pixels(dataset.train), pixels(dataset.test)])
+    return {(int(p[0, 0, 0]), int(p[0, 0, 1])) for p in both}
+
+
+def test_one_tree_is_split(tmp_path: Path) -> None:
+    paint(tmp_path, ["c10", "c2", "c1"])
+    dataset = load(str(tmp_path))
+    assert dataset.classes == ("c1", "c2", "c10")
+    assert dataset.train.images.shape == (64, 64, 3)
+    assert dataset.train.labels.bincount().tolist() == [4, 4, 4]
+    assert dataset.test.labels.bincount().tolist() == [1, 1, 1]
+    assert colours(dataset) == {(20 * label, number) for label in range(3) for number in range(5)}
+    expected = torch.tensor([40, 20, 0])  # c1 was painted last
+    assert torch.equal(pixels(dataset.train)[:, 0, 0, 0].long(), expected[dataset.train.labels])
+
+
+def test_a_class_of_one_image_is_for_training(tmp_path: Path) -> None:
+    paint(tmp_path, "ab", count=1)
+    dataset = load(str(tmp_path))
+    assert (len(dataset.train), len(dataset.test)) == (2, 0)
+
+
+def test_the_split_is_seeded(tmp_path: Path) -> None:
+    paint(tmp_path, "abcd", count=10)
+    prints = [load(str(tmp_path), seed=seed, image_size=8).fingerprint for seed in (0, 0, 1)]
+    assert prints[0] == prints[1] != prints[2]
+
+
+@pytest.mark.parametrize("test", ["test", "val"])
+def test_two_trees(tmp_path: Path, test: str) -> None:
+    paint(tmp_path / "train", "abc")
+    paint(tmp_path / test, "c", count=2)
+    dataset = load(str(tmp_path), image_size=8)
+    assert dataset.classes == ("a", "b", "c")
+    assert len(dataset.train) == 15
+    assert dataset.test.labels.tolist() == [2, 2]
+
+
+def test_files_that_cannot_be_read_are_listed(tmp_path: Path) -> None:
+    paint(tmp_path, "ab")
+    (tmp_path / "a" / "notes.txt").write_text("not an image")
+    whole = (tmp_path / "b" / "0.png").read_bytes()
+    (tmp_path / "b" / "half.png").write_bytes(whole[: len(whole) // 2])
+    (tmp_path / "a" / ".hidden").touch()
+    dataset = load(str(tmp_path))
+    assert [Path(path).name for path, _ in dataset.skipped] == ["notes.txt", "half.png"]
+    assert all(reason for _, reason in dataset.skipped)
+    assert len(dataset.train) + len(dataset.test) == 10
+
+
+def test_folders_that_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="has no sub-folders"):
+        load(str(tmp_path))
+    paint(tmp_path, "ab")
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(UserError, match="no readable image in empty"):
+        load(str(tmp_path))
+    with pytest.raises(UserError, match="image_size=0"):
+        load(str(tmp_path), image_size=0)
+
+
+def test_test_classes_must_be_trained(tmp_path: Path) -> None:
+    paint(tmp_path / "train", "ab")
+    paint(tmp_path / "test", "bx")
+    with pytest.raises(UserError, match="has not: x"):
+        load(str(tmp_path))
+
+
+def test_centre_is_cropped_after_resizing_the_short_side(tmp_path: Path) -> None:
+    strips = np.zeros((30, 90, 3), dtype=np.uint8)
+    strips[:, 30:60] = (10, 200, 30)
+    Image.fromarray(strips).save(tmp_path / "wide.png")
+    assert (decode(tmp_path / "wide.png", 30) == (10, 200, 30)).all()
+    inner = decode(tmp_path / "wide.png", 10)[:, 1:-1]
+    assert (inner == (10, 200, 30)).all()
+
+
+def test_camera_orientation_is_honoured(tmp_path: Path) -> None:
+    image = np.zeros((16, 16, 3), dtype=np.uint8)
+    image[:8] = 255
+    exif = Image.Exif()
+    exif[0x0112] = 3  # upside down
+    Image.fromarray(image).save(tmp_path / "turned.png", exif=exif)
+    assert np.array_equal(decode(tmp_path / "turned.png", 16), image[::-1])
+
+
+@pytest.mark.parametrize(
+    ("mode", "colour", "expected"),
+    [
+        ("L", 77, (77, 77, 77)),
+        ("RGBA", (10, 20, 30, 255), (10, 20, 30)),
+        ("RGBA", (10, 20, 30, 0), (255, 255, 255)),
+        ("LA", (77, 0), (255, 255, 255)),
+        ("1", 1, (255, 255, 255)),
+        ("I;16", 77 * 256, (77, 77, 77)),
+    ],
+)
+def test_modes(tmp_path: Path, mode: str, colour: int | tuple[int, ...], expected: tuple[int, ...]) -> None:
+    Image.new(mode, (8, 8), colour).save(tmp_path / "image.png")
+    decoded = decode(tmp_path / "image.png", 8)
+    assert decoded.shape == (8, 8, 3)
+    assert (decoded == expected).all()
+
+
+def test_palette_images(tmp_path: Path) -> None:
+    Image.new("RGB", (8, 8), (200, 100, 50)).quantize(4).save(tmp_path / "image.gif")
+    assert (decode(tmp_path / "image.gif", 8) == (200, 100, 50)).all()
+
+
+def test_a_large_jpeg_looks_like_its_small_self(tmp_path: Path) -> None:
+    ramp = np.linspace(0, 255, 2000, dtype=np.uint8)
+    large = Image.fromarray(np.broadcast_to(ramp[:, None, None], (2000, 2000, 3)))
+    large.save(tmp_path / "large.jpg", quality=95)
+    expected = np.asarray(large.resize((32, 32), Image.Resampling.BOX)).astype(int)
+    assert np.abs(decode(tmp_path / "large.jpg", 32) - expected).max() <= 4
+
+
+def test_unreadable_says_why(tmp_path: Path) -> None:
+    (tmp_path / "text.jpg").write_text("text")
+    with pytest.raises(UnreadableError, match="cannot identify"):
+        decode(tmp_path / "text.jpg", 8)
+
+
+def test_photographs() -> None:
+    path = Path(os.environ.get("SSIL_DATA", "")) / "photos"
+    if not path.is_dir():
+        pytest.skip("photos is not in $SSIL_DATA")
+    photos = load(str(path), classes=5, image_size=32)
+    assert (len(photos.train), len(photos.test)) == (20, 5)
+    assert photos.skipped == ()

@@ -1,0 +1,150 @@
+import json
+import math
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+
+from ssil.metrics import (
+    Predictions,
+    average,
+    confusion,
+    forgetting,
+    mean_scores,
+    newest_share,
+    task_top1,
+    top1,
+    top5,
+)
+from ssil.types import Classes
+
+some = settings(max_examples=40, deadline=None)
+streams = st.lists(st.integers(1, 40), min_size=1, max_size=6)
+
+
+def table(*sizes: int) -> Classes:
+    classes = Classes()
+    for size in sizes:
+        classes = classes.extend([f"c{classes.seen + c}" for c in range(size)])
+    return classes
+
+
+def predictions(labels: Tensor, scores: Tensor, classes: Classes) -> Predictions:
+    p, old = scores.softmax(1), classes.old
+    return Predictions(
+        labels,
+        top=scores.topk(min(5, classes.seen)).indices,
+        confidence=p.amax(1),
+        score_old=scores[:, :old].mean(1),
+        score_new=scores[:, old:].mean(1),
+        softmax_old=p[:, :old].mean(1),
+        softmax_new=p[:, old:].mean(1),
+    )
+
+
+def answers(labels: list[int], best: list[int], classes: Classes) -> Predictions:
+    """Predictions whose best class is given; the next ones follow in order."""
+    scores = -torch.arange(float(classes.seen)).repeat(len(labels), 1)
+    scores[torch.arange(len(labels)), torch.tensor(best)] = 1.0
+    return predictions(torch.tensor(labels), scores, classes)
+
+
+def guesses(sizes: list[int], seed: int, images: int = 50) -> tuple[Predictions, Classes]:
+    classes, generator = table(*sizes), torch.Generator().manual_seed(seed)
+    labels = torch.randint(classes.seen, (images,), generator=generator)
+    scores = torch.randn(images, classes.seen, generator=generator, dtype=torch.float64)
+    scores[torch.arange(images), labels] += 1.5
+    return predictions(labels, scores, classes), classes
+
+
+# ---- the specification's property checks, by number
+
+
+@some
+@given(streams, st.integers(0, 10**6))
+def test_35_accuracies_and_confusion_fit_together(sizes: list[int], seed: int) -> None:
+    found, classes = guesses(sizes, seed)
+    counts, task = confusion(found, classes), classes.task_of()[found.labels]
+    assert top5(found) >= top1(found)
+    assert classes.seen > 5 or top5(found) == 100
+    assert [sum(row) for row in counts] == torch.bincount(task, minlength=classes.task).tolist()
+    assert 100 * sum(row[s] for s, row in enumerate(counts)) / len(found.labels) >= top1(found) - 1e-9
+
+
+@some
+@given(st.lists(st.integers(1, 40), min_size=2, max_size=6), st.integers(0, 10**6))
+def test_36_mean_softmax_of_old_and_new_make_up_one(sizes: list[int], seed: int) -> None:
+    found, classes = guesses(sizes, seed)
+    means = mean_scores(found)
+    assert means["softmax_old"] is not None
+    assert classes.old * means["softmax_old"] + classes.new * means["softmax_new"] == pytest.approx(1, abs=1e-12)
+
+
+def test_37_the_average_includes_the_first_task() -> None:
+    assert average([90.0, 60.0, 30.0]) == 60.0
+    assert average([90.0]) == 90.0
+
+
+# ---- worked by hand
+
+
+def test_uneven_tasks() -> None:
+    classes = table(3, 1, 2)
+    found = answers([0, 1, 2, 2, 3, 3, 4, 5], [0, 1, 4, 0, 3, 5, 4, 4], classes)
+    assert top1(found) == 50.0
+    assert task_top1(found, classes) == [50.0, 50.0, 50.0]
+    assert confusion(found, classes) == [[3, 0, 1], [0, 1, 1], [0, 0, 2]]
+    assert newest_share(confusion(found, classes)) == 50.0
+
+
+def test_top5_counts_the_five_best() -> None:
+    classes = table(4, 4)
+    found = answers([3, 4, 5, 7], [0, 7, 5, 6], classes)  # five best: 0-4 | 7, 0-3 | 5, 0-3 | 6, 0-3
+    assert (top1(found), top5(found)) == (25.0, 50.0)
+
+
+def test_fewer_than_five_classes() -> None:
+    classes = table(2, 1)
+    found = answers([0, 1, 2], [1, 1, 1], classes)
+    assert found.top.shape == (3, 3)
+    assert top1(found) == pytest.approx(100 / 3)
+    assert top5(found) == 100
+    assert task_top1(found, classes) == [50.0, 0.0]
+
+
+def test_more_than_a_hundred_classes() -> None:
+    classes = table(100, 30)
+    labels = list(range(130))
+    found = answers(labels, [c if c < 120 else c - 120 for c in labels], classes)
+    assert task_top1(found, classes) == [100.0, pytest.approx(200 / 3)]
+    assert confusion(found, classes) == [[100, 0], [10, 20]]
+    assert newest_share(confusion(found, classes)) == pytest.approx(100 * 20 / 130)
+
+
+def test_a_task_without_images_has_no_accuracy() -> None:
+    first, second = task_top1(answers([0, 1], [0, 0], table(2, 1)), table(2, 1))
+    assert first == 50.0
+    assert math.isnan(second)
+
+
+def test_mean_scores() -> None:
+    classes = table(2, 2)
+    found = predictions(torch.tensor([0, 3]), torch.tensor([[1.0, 3.0, 5.0, 7.0], [0.0, 0.0, 0.0, 0.0]]), classes)
+    assert (mean_scores(found)["score_old"], mean_scores(found)["score_new"]) == (1.0, 3.0)
+    first = mean_scores(answers([0, 1], [0, 1], table(2)))
+    assert (first["score_old"], first["softmax_old"]) == (None, None)
+    assert first["softmax_new"] == pytest.approx(0.5)
+
+
+def test_forgetting_takes_the_best_earlier_accuracy() -> None:
+    history = [[80.0], [90.0, 50.0], [70.0, 60.0, 40.0], [60.0, 70.0, 10.0, 99.0]]
+    assert forgetting(history) == pytest.approx((30 - 10 + 30) / 3)
+    assert forgetting([[80.0]]) == 0.0
+
+
+def test_results_are_json() -> None:
+    found, classes = guesses([3, 7], seed=0)
+    results = [top1(found), top5(found), task_top1(found, classes), confusion(found, classes), mean_scores(found)]
+    assert json.loads(json.dumps(results, allow_nan=False)) == results
