@@ -15,7 +15,18 @@ Positive = Annotated[int, Field(ge=1)]
 HOW = frozenset({"out", "data_root", "device", "devices", "threads", "checkpoint_every"})
 """The settings that say how a run is carried out; all others say what is computed."""
 
-TRAINING = ("epochs", "later_epochs", "lr", "milestones", "decay", "batch", "momentum", "weight_decay", "new_head_init")
+TRAINING = (
+    "epochs",
+    "later_epochs",
+    "lr",
+    "milestones",
+    "decay",
+    "lr_by_task",
+    "batch",
+    "momentum",
+    "weight_decay",
+    "new_head_init",
+)
 """The training settings that override a profile's."""
 
 
@@ -52,6 +63,7 @@ class RunConfig(BaseModel):
     lr: float | tuple[float, ...] | None = Field(None, description="learning rate, or one for each stretch")
     milestones: tuple[Positive, ...] | None = Field(None, description="epochs before which the rate changes")
     decay: float | None = Field(None, description="what the rate is multiplied by at a milestone")
+    lr_by_task: bool | None = Field(None, description="divide the rate by the task's number, as the authors' code does")
     batch: Positive | None = Field(None, description="new images in a mini-batch")
     momentum: float | None = Field(None, ge=0, lt=1, description="of SGD")
     weight_decay: float | None = Field(None, ge=0, description="of SGD")

@@ -21,7 +21,7 @@ from ssil.randomness import Randomness
 from ssil.recipes import Configured, configure
 from ssil.record import Record
 from ssil.scenario import Stream, build_stream, class_order, read_order, task_sizes
-from ssil.types import UserError
+from ssil.types import Samples, UserError
 
 
 @dataclass(frozen=True)
@@ -43,8 +43,8 @@ def prepare(config: RunConfig) -> Plan:
     configured = configure(config.method, config.profile, config.training, config.options, _increments(config))
     dataset = _dataset(config)
     random = Randomness(config.seed)
-    stream = _stream(config, dataset, random)
     fabric = _fabric(config)
+    stream = _stream(config, dataset, random, fabric.device)
     dtype = torch.float64 if config.precision == "64-true" else torch.float32
     bench = Bench(fabric, stream.train, dataset.transform, random, config.backbone, config.norm, dtype)
     room = _room(config, configured, stream.tasks[-1].classes.seen)
@@ -68,14 +68,15 @@ def _dataset(config: RunConfig) -> Dataset:
     return data.validation_split(dataset, config.validation, config.seed) if config.validation else dataset
 
 
-def _stream(config: RunConfig, dataset: Dataset, random: Randomness) -> Stream:
+def _stream(config: RunConfig, dataset: Dataset, random: Randomness, device: torch.device) -> Stream:
     count = len(dataset.classes)
     if isinstance(config.class_order, str) and not config.class_order.isdigit():
         order = read_order(Path(config.class_order), dataset.classes)
     else:
         order = class_order(count, random if config.class_order is None else Randomness(int(config.class_order)))
     sizes = config.task_sizes or task_sizes(count, config.tasks, config.large_base)
-    return build_stream(dataset.train, dataset.test, dataset.classes, order, sizes)
+    train, test = (Samples(part.images.to(device), part.labels) for part in (dataset.train, dataset.test))
+    return build_stream(train, test, dataset.classes, order, sizes)
 
 
 def _fabric(config: RunConfig) -> Fabric:

@@ -88,6 +88,10 @@ class Images(Protocol):
 
     def __len__(self) -> int: ...
 
+    def to(self, device: torch.device) -> "Images":
+        """The same pictures, handed out on another device."""
+        ...
+
     def fetch(self, indices: Tensor) -> Tensor:
         """The pictures at these indices: uint8 (B, H, W, C), on the device where training happens."""
         ...

@@ -60,9 +60,13 @@ def _flags() -> list[inspect.Parameter]:
 
 def _flag_type(field: FieldInfo) -> Any:
     """Switches and choices are the parser's business; every other value is text until `RunConfig` reads it."""
-    if field.annotation is bool or _choices(field):
+    if _switch(field) or _choices(field):
         return field.annotation
     return list[str] if get_origin(field.annotation) is dict else str
+
+
+def _switch(field: FieldInfo) -> bool:
+    return bool in (field.annotation, *get_args(field.annotation))
 
 
 def _choices(field: FieldInfo) -> bool:
@@ -76,8 +80,8 @@ def _parameter(name: str, field: FieldInfo, group: Group) -> Parameter:
         name=f"--{flag.replace('_', '-')}",
         group=group,
         help=field.description,
-        show_default=False if field.default is None or field.annotation is bool or repeated else str(field.default),
-        metavar=None if field.annotation is bool or _choices(field) else _metavar(field),
+        show_default=False if field.default is None or _switch(field) or repeated else str(field.default),
+        metavar=None if _switch(field) or _choices(field) else _metavar(field),
         negative_iterable="",
     )
 
