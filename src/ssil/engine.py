@@ -107,7 +107,7 @@ def learn(
         phase = phases[progress.phase]
         if phase.start == "fresh" and (progress.epoch, progress.step) == (0, 0):
             progress.network = fresh(method, task.classes, bench)
-        _Trainer(phase, progress, pool, task.classes, teachers, bench).run(watch)
+        Trainer(phase, progress, pool, task.classes, teachers, bench).run(watch)
         progress.phase, progress.epoch, progress.step = progress.phase + 1, 0, 0
         progress.momentum = {}
     scorers = {name: make() for name, make in method.scorers.items()}
@@ -134,7 +134,7 @@ def _reduced(fabric: Fabric, value: Tensor, how: str) -> float:
     return float(total)
 
 
-class _Trainer:
+class Trainer:
     """One phase of one task."""
 
     def __init__(
@@ -151,7 +151,7 @@ class _Trainer:
         self.teachers = {name: Teacher(teachers[name]) for name in phase.teachers}
         labels = bench.samples.labels[pool.all]
         self.counts = torch.bincount(labels, minlength=classes.seen).to(bench.fabric.device)
-        self.steps = phase.batches.steps(pool)
+        self.steps_per_epoch = phase.batches.steps(pool)
         self.optimizer = self._optimizer()
         self.network, self.stepper = bench.fabric.setup(progress.network.train(), self.optimizer)
 
@@ -160,18 +160,19 @@ class _Trainer:
         progress = self.progress
         for epoch in range(progress.epoch, self.phase.schedule.epochs):
             started = time.perf_counter()
-            for _ in self._steps(epoch):
+            for _ in self.steps(epoch):
                 watch(progress, self._pace())
             self._close_epoch(epoch)
             seconds = progress.seconds.get(self.phase.name, 0.0) + time.perf_counter() - started
             progress.seconds[self.phase.name] = seconds
             watch(progress, self._pace())
 
-    def _steps(self, epoch: int) -> Iterator[None]:
+    def steps(self, epoch: int) -> Iterator[None]:
+        """The steps of an epoch that are left, from indices to updated weights."""
         for group in self.optimizer.param_groups:
             group["lr"] = self.phase.schedule.lr_at(epoch)
         batch_at = self.phase.batches.epoch(self.pool, self.random, epoch)
-        for step in range(self.progress.step, self.steps):
+        for step in range(self.progress.step, self.steps_per_epoch):
             batch = batch_at(step)
             self._train(batch, epoch, step)
             self.progress.step = step + 1
@@ -216,7 +217,7 @@ class _Trainer:
         progress.check_finite(self.classes.task)
         parts = progress.losses.setdefault(self.phase.name, {})
         for name, value in progress.sums.items():
-            parts.setdefault(name, []).append(_reduced(self.bench.fabric, value, "mean") / self.steps)
+            parts.setdefault(name, []).append(_reduced(self.bench.fabric, value, "mean") / self.steps_per_epoch)
         progress.sums = {}
         progress.epoch, progress.step = epoch + 1, 0
 
@@ -238,4 +239,4 @@ class _Trainer:
 
     def _pace(self) -> Pace:
         progress, phase = self.progress, self.phase
-        return Pace(phase.name, progress.epoch, phase.schedule.epochs, progress.step, self.steps, progress.images)
+        return Pace(phase.name, progress.epoch, phase.schedule.epochs, progress.step, self.steps_per_epoch, progress.images)

@@ -20,7 +20,7 @@ LARGEST = 2000
 SIDE = 48
 SHAPE = 16
 # How alike (cosine, in the face where they are most alike) a character may be to any before it. The first limit gives
-# some 450 characters; each further one admits more, which are harder to tell apart.
+# some 420 characters; each further one admits more, which are harder to tell apart.
 LIMITS = (0.8, 0.9, 0.95, 0.98)
 GROUPS = ("LATIN", "GREEK", "CYRILLIC", "N", "S", "GEORGIAN", "ARMENIAN")
 

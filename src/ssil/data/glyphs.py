@@ -41,7 +41,7 @@ def glyphs(
     _check("classes", classes, 1, LARGEST)
     _check("train_per_class", train_per_class, 1, 10_000)
     _check("test_per_class", test_per_class, 1, 10_000)
-    _check("image_size", size, 8, 256)
+    _check("image_size", size, 8, 64)
     options = (VERSION, classes, train_per_class, test_per_class, size, seed)
     key = hashlib.sha256(repr(options).encode()).hexdigest()[:16]
     made = cached(f"glyphs-{key}", lambda: _make(classes, train_per_class, test_per_class, size, seed))

@@ -1,0 +1,110 @@
+"""The cost of an SS-IL training step, as two ratios, each measured side by side in one run.
+
+python benchmarks/step.py [--rounds 20] [--threads 2]
+
+1. A step through the engine, from indices to updated weights, over the bare cost of the same work: student forward,
+   backward and SGD on a batch that is ready, plus the teacher's forward.
+2. A step with 20 tasks and 10,000 classes over one with 2 tasks and 10,000 classes.
+
+resnet32, 32 pixels, 128 new and 32 replayed images. The two sides of a ratio take turns; medians are compared.
+"""
+
+import argparse
+import time
+from collections.abc import Callable, Iterator
+from functools import partial
+from itertools import count
+from statistics import median
+
+import torch
+from lightning_fabric import Fabric
+from torch.nn import functional as F
+
+from ssil.batches import Pool
+from ssil.data import Resident, Transform
+from ssil.engine import Bench, Progress, Trainer, fresh
+from ssil.randomness import Randomness
+from ssil.recipes import configure
+from ssil.snapshot import Snapshot
+from ssil.types import Classes, Samples, Scorer
+
+NEW, REPLAYED, SIZE = 128, 32, 32
+TRANSFORM = Transform((0.5, 0.5, 0.5), (0.25, 0.25, 0.25), pad=4, flip=True)
+
+
+def trainer(tasks: int, classes: int) -> Trainer:
+    """SS-IL about to learn the last of `tasks` tasks, on random pictures."""
+    random = Randomness(0)
+    size = classes // tasks
+    table = Classes(("?",) * classes, tuple(range(0, classes + 1, size)))
+    before = Classes(("?",) * (classes - size), table.bounds[:-1])
+    pixels = torch.randint(256, (8192, SIZE, SIZE, 3), dtype=torch.uint8, generator=random.at("pixels"))
+    old = torch.randint(table.old, (4096,), generator=random.at("old"))
+    new = torch.randint(table.old, table.seen, (4096,), generator=random.at("new"))
+    samples = Samples(Resident(pixels), torch.cat([old, new]))
+    bench = Bench(Fabric(accelerator="cpu", devices=1), samples, TRANSFORM, random, "resnet32")
+    method = configure("ssil", options={"replay_batch": REPLAYED}, training={"batch": NEW}).method
+    teacher = Snapshot(fresh(method, before, bench).clone(), before, {"main": Scorer()})
+    pool = Pool(new=torch.arange(4096, 8192), old=torch.arange(4096), labels=samples.labels)
+    return Trainer(method.plan(table)[0], Progress(fresh(method, table, bench)), pool, table, {"old": teacher}, bench)
+
+
+def engine_steps(trained: Trainer) -> Iterator[None]:
+    """Steps without end."""
+    for epoch in count():
+        yield from trained.steps(epoch)
+        trained.progress.step = 0
+
+
+def bare_steps(trained: Trainer) -> Iterator[None]:
+    """Student forward, backward and SGD on a ready batch, plus the plain teacher's forward; without end."""
+    student = trained.progress.network.grow(0, torch.Generator())
+    teacher = trained.teachers["old"].snapshot.network
+    optimizer = torch.optim.SGD(student.parameters(), lr=0.1, momentum=0.9, weight_decay=1e-4)
+    generator = torch.Generator().manual_seed(0)
+    images = torch.randn(NEW + REPLAYED, 3, SIZE, SIZE, generator=generator).to(memory_format=torch.channels_last)
+    labels = torch.randint(student.head.classes, (len(images),), generator=generator)
+    while True:
+        with torch.no_grad():
+            teacher(images)
+        optimizer.zero_grad()
+        F.cross_entropy(student(images).logits, labels).backward()
+        optimizer.step()
+        yield
+
+
+def compare(first: Callable[[], object], second: Callable[[], object], rounds: int) -> tuple[float, float]:
+    """Median seconds of two things that take turns."""
+    times: tuple[list[float], list[float]] = ([], [])
+    for number in range(rounds + 2):
+        for seconds, act in zip(times, (first, second), strict=True):
+            started = time.perf_counter()
+            act()
+            if number >= 2:  # the first two rounds warm up
+                seconds.append(time.perf_counter() - started)
+    return median(times[0]), median(times[1])
+
+
+def report(title: str, first: Iterator[None], second: Iterator[None], limit: float, rounds: int) -> None:
+    """Measure one ratio and print it."""
+    a, b = compare(partial(next, first), partial(next, second), rounds)
+    print(f"{title}: {1000 * a:.1f} ms / {1000 * b:.1f} ms = {a / b:.3f} (limit {limit})")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=20)
+    parser.add_argument("--threads", type=int, default=2)
+    arguments = parser.parse_args()
+    torch.set_num_threads(arguments.threads)
+    print(
+        f"resnet32, {NEW} + {REPLAYED} images of {SIZE} pixels, {arguments.threads} threads, torch {torch.__version__}"
+    )
+    ours = trainer(tasks=10, classes=100)
+    report("engine step / bare step", engine_steps(ours), bare_steps(ours), 1.05, arguments.rounds)
+    many, few = trainer(tasks=20, classes=10_000), trainer(tasks=2, classes=10_000)
+    report("20 tasks / 2 tasks, 10,000 classes", engine_steps(many), engine_steps(few), 1.15, arguments.rounds)
+
+
+if __name__ == "__main__":
+    main()

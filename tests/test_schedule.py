@@ -1,0 +1,68 @@
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ssil.schedule import Training, scale_milestones
+from ssil.types import UserError
+
+rising = st.lists(st.integers(1, 100), max_size=4, unique=True).map(lambda milestones: tuple(sorted(milestones)))
+
+
+def rates(training: Training, task: int) -> list[float]:
+    """The learning rate of each epoch of a task."""
+    schedule = training.schedule(task)
+    return [schedule.lr_at(epoch) for epoch in range(schedule.epochs)]
+
+
+def test_the_rate_changes_before_the_epoch_of_a_milestone() -> None:
+    """Methods.md, 0.2: milestones are 0-based epochs."""
+    assert rates(Training(epochs=6, milestones=(2, 4)), 1) == pytest.approx([0.1, 0.1, 0.01, 0.01, 0.001, 0.001])
+
+
+def test_a_list_of_rates_gives_one_for_each_stretch() -> None:
+    assert rates(Training(epochs=4, milestones=(1, 3), lr=(0.3, 0.1, 0.02)), 1) == [0.3, 0.1, 0.1, 0.02]
+
+
+def test_a_list_of_rates_must_fit_the_milestones() -> None:
+    with pytest.raises(UserError, match=r"^lr: \[0.1, 0.01\] has 2 values for 2 milestones; give one number, or one m"):
+        Training(lr=(0.1, 0.01))
+
+
+def test_later_tasks_have_a_schedule_in_proportion() -> None:
+    training = Training(later_epochs=25)
+    assert (training.schedule(1).epochs, training.schedule(1).milestones) == (100, (40, 80))
+    assert (training.schedule(2).epochs, training.schedule(2).milestones) == (25, (10, 20))
+    assert training.schedule(2) == training.schedule(3)
+
+
+@pytest.mark.parametrize("lr", [0.1, (0.1, 0.05, 0.025)])
+def test_the_rate_by_task(lr: float | tuple[float, ...]) -> None:
+    by_task, constant = (Training(lr=lr, lr_by_task=by_task) for by_task in (True, False))
+    for task in (1, 2, 5):
+        assert rates(by_task, task) == pytest.approx([rate / task for rate in rates(constant, task)])
+        assert rates(constant, task) == rates(constant, 1)
+
+
+def test_momentum_and_weight_decay_are_handed_on() -> None:
+    schedule = Training(momentum=0.5, weight_decay=0.25).schedule(3)
+    assert (schedule.momentum, schedule.weight_decay) == (0.5, 0.25)
+
+
+@settings(max_examples=60, deadline=None)
+@given(rising, st.integers(1, 300))
+def test_milestones_scale_with_the_epochs(milestones: tuple[int, ...], wanted: int) -> None:
+    scaled = scale_milestones(milestones, 100, wanted)
+    assert list(scaled) == sorted(scaled)
+    assert all(abs(to / wanted - was / 100) <= 0.5 / wanted for was, to in zip(milestones, scaled, strict=True))
+    assert scale_milestones(milestones, 100, 100) == milestones
+
+
+@pytest.mark.parametrize(("increments", "replay"), [(20, 16), (10, 32), (5, 64), (None, 32)])
+def test_replay_batch_by_the_number_of_increments(increments: int | None, replay: int) -> None:
+    """Methods.md, 0.5: N_M = 16, 32, 64 for T = 20, 10, 5 at N_D = 128; a quarter of N_D where T is unknown."""
+    assert Training(increments=increments).replay == replay
+
+
+@pytest.mark.parametrize(("batch", "increments"), [(1, 100), (1, None), (2, 1000)])
+def test_a_replay_batch_is_never_empty(batch: int, increments: int | None) -> None:
+    assert Training(batch=batch, increments=increments).replay == 1

@@ -1,0 +1,59 @@
+"""Runs that take no time: an easy data set in an .npz file, a small network, and what may be compared of two runs."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from torch import Tensor
+
+from ssil.checkpoint import Checkpoints
+from ssil.config import RunConfig, make_config
+from ssil.nn import Backbone, Norm
+from ssil.nn.blocks import ConvNorm
+from ssil.nn.resnet import ResNet
+from ssil.record import Record
+
+SIZE = 8
+
+
+def backbone(in_channels: int, norm: Norm, final_relu: bool = True) -> Backbone:
+    return ResNet(ConvNorm(in_channels, 8, 3, 1, norm), (8, 16), 1, norm, final_relu)
+
+
+def patterns(path: Path, train: list[int], test: int = 4) -> Path:
+    """A class for each number of training images: a random picture, and copies of it with a little noise."""
+    random = np.random.default_rng(0)
+    templates = random.integers(256, size=(len(train), SIZE, SIZE))
+
+    def copies(counts: list[int]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+        labels = np.repeat(np.arange(len(counts)), counts)
+        noisy = templates[labels] + random.normal(0, 12, (len(labels), SIZE, SIZE))
+        return noisy.clip(0, 255).astype(np.uint8), labels
+
+    x_train, y_train = copies(train)
+    x_test, y_test = copies([test] * len(train))
+    np.savez(path, x_train=x_train, y_train=y_train, x_test=x_test, y_test=y_test)
+    return path
+
+
+def config(dataset: Path, **settings: Any) -> RunConfig:
+    """One epoch a task, 4 new images a batch, the network above, unless the settings say otherwise."""
+    usual = {"backbone": f"{__file__}:backbone", "epochs": 1, "batch": 4, "threads": 1, "device": "cpu"}
+    return make_config({"dataset": str(dataset)} | usual | settings)
+
+
+def weights(out: Path) -> dict[str, Tensor]:
+    """Every tensor of a run's checkpoint."""
+    _, parts = Checkpoints(out / "checkpoint").load()
+    return {f"{part}/{name}": tensor for part, tensors in parts.items() for name, tensor in tensors.items()}
+
+
+TIMES = {"seconds", "seconds_by_phase", "images_per_second", "peak_memory_mb"}
+
+
+def timeless(record: Record) -> dict[str, Any]:
+    """All of a record that two equal runs share: no times, no memory use, not where and when it ran."""
+    return record.model_dump(
+        mode="json", exclude={"provenance": True, "summary": {"seconds"}, "tasks": {"__all__": TIMES}}
+    )
