@@ -53,8 +53,12 @@ def test_momentum_and_weight_decay_are_handed_on() -> None:
 def test_milestones_scale_with_the_epochs(milestones: tuple[int, ...], wanted: int) -> None:
     scaled = scale_milestones(milestones, 100, wanted)
     assert list(scaled) == sorted(scaled)
-    assert all(abs(to / wanted - was / 100) <= 0.5 / wanted for was, to in zip(milestones, scaled, strict=True))
+    assert all(2 * abs(100 * to - was * wanted) <= 100 or to == 1 for was, to in zip(milestones, scaled, strict=True))
     assert scale_milestones(milestones, 100, 100) == milestones
+
+
+def test_the_shortest_schedule_still_uses_the_first_rate() -> None:
+    assert rates(Training(epochs=1, milestones=scale_milestones((40, 80), 100, 1), lr=0.5), 1) == [0.5]
 
 
 @pytest.mark.parametrize(("increments", "replay"), [(20, 16), (10, 32), (5, 64), (None, 32)])

@@ -78,9 +78,9 @@ def _decayed(lr: float, decay: float, times: int) -> tuple[float, ...]:
 
 
 def scale_milestones(milestones: tuple[int, ...], epochs: int, wanted: int) -> tuple[int, ...]:
-    """The milestones of a schedule of `epochs` stretched or shrunk to the `wanted` epochs.
+    """The milestones of a schedule of `epochs` stretched or shrunk to the `wanted` epochs; the first rate keeps one.
 
-    >>> scale_milestones((40, 80), 100, 25)
-    (10, 20)
+    >>> scale_milestones((40, 80), 100, 25), scale_milestones((40, 80), 100, 1)
+    ((10, 20), (1, 1))
     """
-    return tuple(round(milestone * wanted / epochs) for milestone in milestones)
+    return tuple(max(1, round(milestone * wanted / epochs)) for milestone in milestones)

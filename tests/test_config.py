@@ -1,0 +1,146 @@
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ssil.config import HOW, TRAINING, RunConfig, checkpoint_interval, make_config, read_toml
+from ssil.schedule import Training
+from ssil.types import UserError
+
+ANOTHER: dict[str, Any] = {
+    "dataset": "digits",
+    "classes": 5,
+    "train_per_class": 5,
+    "test_per_class": 5,
+    "image_size": 16,
+    "validation": 0.25,
+    "tasks": 3,
+    "task_sizes": (2, 2),
+    "large_base": True,
+    "class_order": 7,
+    "memory": 50,
+    "memory_per_class": 5,
+    "selection": "herding",
+    "method": "ft",
+    "profile": "quick",
+    "options": {"temperature": 3.0},
+    "epochs": 3,
+    "later_epochs": 2,
+    "lr": 0.2,
+    "lr_by_task": True,
+    "milestones": (2,),
+    "decay": 0.5,
+    "batch": 9,
+    "momentum": 0.5,
+    "weight_decay": 0.5,
+    "new_head_init": "zero",
+    "backbone": "resnet14",
+    "norm": "group",
+    "seed": 3,
+    "precision": "64-true",
+    "out": Path("somewhere"),
+    "data_root": Path("somewhere"),
+    "device": "cpu",
+    "devices": 2,
+    "threads": 2,
+    "checkpoint_every": "7s",
+}
+"""For each setting a value that is not the default."""
+
+
+@pytest.mark.parametrize("field", RunConfig.model_fields)
+def test_what_and_how(field: str) -> None:
+    """Whether a directory may be resumed depends on every setting but those of HOW."""
+    changed = RunConfig(**{field: ANOTHER[field]})
+    assert changed != RunConfig()
+    assert (changed.what() == RunConfig().what()) == (field in HOW)
+
+
+def test_the_training_settings_are_those_of_training() -> None:
+    assert set(TRAINING) | {"increments"} == set(Training.__dataclass_fields__)
+    assert make_config({"epochs": 3, "lr": [0.1, 0.01], "milestones": [2]}).training == {
+        "epochs": 3,
+        "lr": (0.1, 0.01),
+        "milestones": (2,),
+    }
+    assert RunConfig().training == {}
+
+
+def test_validate_is_also_called_by_its_name() -> None:
+    assert make_config({"validate": 0.1}) == make_config({"validation": 0.1})
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"epoks": 3}, "epoks: no such setting; did you mean 'epochs'?"),
+        ({"qqq": 3}, "qqq: no such setting; see `ssil run --help`"),
+        ({"epochs": 0}, "epochs: 0 does not fit: input should be greater than or equal to 1"),
+        ({"epochs": "many"}, "epochs: 'many' does not fit: input should be a valid integer, .*"),
+        ({"profile": "slow"}, "profile: 'slow' does not fit: input should be 'paper', 'official' or 'quick'"),
+        ({"lr": "high"}, "lr: 'high' does not fit: .*"),
+        ({"validate": 1.0}, "validate: 1.0 does not fit: input should be less than 1"),
+        ({"momentum": 1.0}, "momentum: 1.0 does not fit: input should be less than 1"),
+        ({"seed": -1}, "seed: -1 does not fit: input should be greater than or equal to 0"),
+        ({"task_sizes": [2, 0]}, "task_sizes: 0 does not fit: input should be greater than or equal to 1"),
+        ({"memory": 10, "memory_per_class": 2}, "memory: give --memory .* or --memory-per-class .*, not both"),
+        ({"task_sizes": [2, 2], "large_base": True}, "large_base: give --task-sizes or --large-base, not both"),
+        ({"checkpoint_every": "often"}, "checkpoint_every: 'often' is not a number of steps .*"),
+    ],
+)
+def test_a_bad_setting_is_explained_in_one_line(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(UserError, match=f"^{message}$") as caught:
+        make_config(settings)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "interval"),
+    [
+        ("1", (1, None)),
+        ("200", (200, None)),
+        ("90s", (None, 90.0)),
+        ("0.5s", (None, 0.5)),
+        ("2m", (None, 120.0)),
+        ("1.5min", (None, 90.0)),
+        ("5 min", (None, 300.0)),
+    ],
+)
+def test_checkpoint_interval(text: str, interval: tuple[int | None, float | None]) -> None:
+    assert checkpoint_interval(text) == interval
+
+
+@pytest.mark.parametrize("text", ["", "0", "-5", "1.5", "often", "5h", "5sm", "min", "-5s", "0min", "nans"])
+def test_no_checkpoint_interval(text: str) -> None:
+    with pytest.raises(ValueError, match=r"^checkpoint_every: .* is not a number of steps \(200\), 90s or 5min$"):
+        checkpoint_interval(text)
+
+
+def test_toml(tmp_path: Path) -> None:
+    file = tmp_path / "run.toml"
+    file.write_text('method = "ssil"\ntask_sizes = [5, 3, 2]\nlr = [0.1, 0.01]\nmilestones = [3]\n[options]\nmin_group = 3')
+    config = make_config(read_toml(file))
+    assert (config.task_sizes, config.lr, config.options) == ((5, 3, 2), (0.1, 0.01), {"min_group": 3})
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (None, "config: .*run.toml can't be read \\(No such file or directory\\); check the path"),
+        (b"epochs = ", "config: .*run.toml is not valid TOML: .*line 1.*"),
+        (b"\xff\xfe", "config: .*run.toml is not valid TOML: .*"),
+    ],
+)
+def test_a_bad_file_is_explained_in_one_line(tmp_path: Path, content: bytes | None, message: str) -> None:
+    file = tmp_path / "run.toml"
+    if content is not None:
+        file.write_bytes(content)
+    with pytest.raises(UserError, match=f"^{message}$"):
+        read_toml(file)
+
+
+def test_the_files_that_come_with_the_package_are_valid() -> None:
+    files = sorted((Path(__file__).parents[1] / "configs").glob("*.toml"))
+    assert files
+    for file in files:
+        make_config(read_toml(file))
