@@ -22,10 +22,14 @@ def pool(old: list[int], new: list[int]) -> Pool:
     return Pool(index_of[sum(old) :], index_of[: sum(old)], labels[scattered])
 
 
-def batches(rule: Batches, of: Pool, epochs: int = 1, seed: int = 0) -> list[list[Batch]]:
-    """Every batch of some epochs."""
-    plan = (rule.epoch(of, Randomness(seed), epoch) for epoch in range(epochs))
-    return [[batch_at(step) for step in range(rule.steps(of))] for batch_at in plan]
+def one_epoch(rule: Batches, of: Pool, epoch: int = 0, seed: int = 0) -> list[Batch]:
+    batch_at = rule.epoch(of, Randomness(seed), epoch)
+    return [batch_at(step) for step in range(rule.steps(of))]
+
+
+def batches(rule: Batches, of: Pool, epochs: int) -> list[Batch]:
+    """Every batch of some epochs, one after the other."""
+    return [batch for epoch in range(epochs) for batch in one_epoch(rule, of, epoch)]
 
 
 def ids(indices: Tensor) -> set[int]:
@@ -38,12 +42,13 @@ def test_replay_holds_exactly_n_new_and_m_old_images(old: list[int], new: list[i
     """Property check 21, first half."""
     of, rule = pool(old, new), Replay(n, m)
     assert rule.steps(of) == max(1, len(of.new) // n)
-    for epoch in batches(rule, of, epochs=2):
-        for batch in epoch:
+    for epoch in range(2):
+        shown = one_epoch(rule, of, epoch)
+        for batch in shown:
             assert (len(batch.main), len(batch.replayed)) == (min(n, len(of.new)), m)
             assert ids(batch.main) <= ids(of.new)
             assert ids(batch.replayed) <= ids(of.old)
-        seen = torch.cat([batch.main for batch in epoch])
+        seen = torch.cat([batch.main for batch in shown])
         assert len(ids(seen)) == len(seen)
 
 
@@ -53,7 +58,7 @@ def test_exemplars_are_drawn_equally_often(exemplars: int, replay: int, epochs: 
     """Property check 21, second half: at every moment the draw counts differ by at most one, and never start anew."""
     of = pool([exemplars], [7])
     drawn: Counter[int] = Counter(dict.fromkeys(of.old.tolist(), 0))
-    for batch in sum(batches(Replay(3, replay), of, epochs), []):
+    for batch in batches(Replay(3, replay), of, epochs):
         drawn.update(batch.replayed.tolist())
         assert max(drawn.values()) - min(drawn.values()) <= 1
 
@@ -61,15 +66,15 @@ def test_exemplars_are_drawn_equally_often(exemplars: int, replay: int, epochs: 
 def test_replay_without_exemplars_is_a_pass_over_the_new_images() -> None:
     of = pool([], [5, 4])
     replay, mixed = (batches(rule, of, epochs=2) for rule in (Replay(2, 3), Mixed(2)))
-    assert all(not len(batch.replayed) for batch in sum(replay, []))
-    assert all(torch.equal(a.main, b.main) for a, b in zip(sum(replay, []), sum(mixed, []), strict=True))
+    assert all(not len(batch.replayed) for batch in replay)
+    assert all(torch.equal(a.main, b.main) for a, b in zip(replay, mixed, strict=True))
 
 
 @some
 @given(st.lists(sizes, min_size=1, max_size=4), st.lists(sizes, min_size=1, max_size=4), sizes)
 def test_mixed_shows_each_image_at_most_once_an_epoch(old: list[int], new: list[int], n: int) -> None:
     of, rule = pool(old, new), Mixed(n)
-    (epoch,) = batches(rule, of)
+    epoch = one_epoch(rule, of)
     shown = torch.cat([batch.main for batch in epoch])
     assert len(ids(shown)) == len(shown) == (rule.steps(of) * n if len(of.all) >= n else len(of.all))
     assert ids(shown) <= ids(of.all)
@@ -78,13 +83,14 @@ def test_mixed_shows_each_image_at_most_once_an_epoch(old: list[int], new: list[
 
 def test_mixed_shows_everything_over_the_epochs() -> None:
     of = pool([3, 2], [5, 3])
-    assert ids(torch.cat([batch.main for batch in sum(batches(Mixed(4), of, epochs=9), [])])) == ids(of.all)
+    assert ids(torch.cat([batch.main for batch in batches(Mixed(4), of, epochs=9)])) == ids(of.all)
 
 
 def test_new_only_ignores_exemplars() -> None:
-    with_old, without = (batches(NewOnly(4), pool(old, [9])) for old in ([6], []))
-    assert len(with_old[0]) == len(without[0]) == 2
-    assert all(ids(batch.main) <= ids(pool([6], [9]).new) for batch in with_old[0])
+    of = pool([6], [9])
+    shown = one_epoch(NewOnly(4), of)
+    assert [len(batch.main) for batch in shown] == [4, 4]
+    assert all(ids(batch.main) <= ids(of.new) and not len(batch.replayed) for batch in shown)
 
 
 @some
@@ -94,7 +100,7 @@ def test_class_balanced_visits_each_class_equally_often(old: list[int], new: int
     assert rule.steps(of) == max(1, len(of.all) // n)
     counts = torch.zeros(len(old) + 1, dtype=torch.long)
     drawn: Counter[int] = Counter(dict.fromkeys(of.all.tolist(), 0))
-    for batch in sum(batches(rule, of, epochs=3), []):
+    for batch in batches(rule, of, epochs=3):
         assert len(batch.main) == min(n, len(of.all))
         counts += torch.bincount(of.labels[batch.main], minlength=len(counts))
         drawn.update(batch.main.tolist())
@@ -107,7 +113,7 @@ def test_class_balanced_visits_each_class_equally_often(old: list[int], new: int
 @pytest.mark.parametrize("rule", RULES)
 def test_a_batch_is_a_function_of_its_position(rule: Batches) -> None:
     of = pool([3, 4], [5, 6])
-    forwards = batches(rule, of, epochs=3)
+    forwards = [one_epoch(rule, of, epoch) for epoch in range(3)]
     for epoch in reversed(range(3)):
         batch_at = rule.epoch(of, Randomness(0), epoch)
         for step in reversed(range(rule.steps(of))):
@@ -118,7 +124,6 @@ def test_a_batch_is_a_function_of_its_position(rule: Batches) -> None:
 @pytest.mark.parametrize("rule", RULES)
 def test_epochs_and_seeds_differ(rule: Batches) -> None:
     of = pool([3, 4], [15, 16])
-    first, second = batches(rule, of, epochs=2)
-    other, _ = batches(rule, of, epochs=2, seed=1)
-    for another in (second, other):
-        assert not torch.equal(torch.cat(first[0]), torch.cat(another[0]))
+    first = one_epoch(rule, of)[0]
+    for another in (one_epoch(rule, of, epoch=1)[0], one_epoch(rule, of, seed=1)[0]):
+        assert not torch.equal(torch.cat(first), torch.cat(another))

@@ -4,10 +4,11 @@ from typing import Any
 
 import pytest
 
+from ssil.batches import Replay
 from ssil.recipes import configure, find_recipe, recipes
 from ssil.registry import PROFILES
 from ssil.schedule import Training
-from ssil.types import UserError
+from ssil.types import Classes, UserError
 
 PAPER = {
     "epochs": 100,
@@ -70,9 +71,6 @@ def test_own_settings_win_over_the_profile() -> None:
 
 @pytest.mark.parametrize(("increments", "replay"), [(20, 16), (10, 32), (5, 64), (None, 32)])
 def test_the_replay_batch_reaches_the_phase(increments: int | None, replay: int) -> None:
-    from ssil.batches import Replay
-    from ssil.types import Classes
-
     classes = Classes(("?",) * 4, (0, 2, 4))
     (phase,) = configure("ssil", increments=increments).method.plan(classes)
     assert phase.batches == Replay(128, replay)
@@ -83,7 +81,7 @@ def test_the_replay_batch_reaches_the_phase(increments: int | None, replay: int)
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"temprature": 2}, "options: ssil has no option 'temprature'; did you mean 'temperature'?"),
+        ({"temprature": 2}, "options: ssil has no option 'temprature'; did you mean 'temperature'\\?"),
         ({"temperature": "warm"}, "options.temperature: 'warm' does not fit: Input should be a valid number, .*"),
         ({"softmax": "both"}, "options.softmax: 'both' does not fit: Input should be 'separate' or 'joint'"),
         ({"zzz": 1}, "options: ssil has no option 'zzz'; it has: softmax, .*min_group"),
@@ -95,12 +93,12 @@ def test_a_bad_option_is_explained_in_one_line(options: dict[str, Any], message:
 
 
 def test_a_method_without_options_says_so() -> None:
-    with pytest.raises(UserError, match="^options: ft has no option 'tau'; it has: none$"):
+    with pytest.raises(UserError, match=r"^options: ft has no option 'tau'; it has: none$"):
         configure("ft", options={"tau": 1})
 
 
 def test_a_misspelt_method() -> None:
-    with pytest.raises(UserError, match="^method: unknown name 'sil', did you mean 'ssil'.*"):
+    with pytest.raises(UserError, match=r"^method: unknown name 'sil', did you mean 'ssil'.*"):
         configure("sil")
 
 

@@ -1,5 +1,6 @@
 """Runs that take no time: an easy data set in an .npz file, a small network, and what may be compared of two runs."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,21 +15,20 @@ from ssil.nn.blocks import ConvNorm
 from ssil.nn.resnet import ResNet
 from ssil.record import Record
 
-SIZE = 8
-
 
 def backbone(in_channels: int, norm: Norm, final_relu: bool = True) -> Backbone:
+    """Two stages of one block."""
     return ResNet(ConvNorm(in_channels, 8, 3, 1, norm), (8, 16), 1, norm, final_relu)
 
 
-def patterns(path: Path, train: list[int], test: int = 4) -> Path:
-    """A class for each number of training images: a random picture, and copies of it with a little noise."""
+def patterns(path: Path, train: Sequence[int], test: int = 4) -> Path:
+    """A class for each number of training images: a coarse picture of its own, 8 x 8, and copies with some noise."""
     random = np.random.default_rng(0)
-    templates = random.integers(256, size=(len(train), SIZE, SIZE))
+    templates = np.kron(random.integers(256, size=(len(train), 4, 4)), np.ones((1, 2, 2)))
 
-    def copies(counts: list[int]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    def copies(counts: Sequence[int]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
         labels = np.repeat(np.arange(len(counts)), counts)
-        noisy = templates[labels] + random.normal(0, 12, (len(labels), SIZE, SIZE))
+        noisy = templates[labels] + random.normal(0, 12, (len(labels), 8, 8))
         return noisy.clip(0, 255).astype(np.uint8), labels
 
     x_train, y_train = copies(train)
@@ -43,10 +43,10 @@ def config(dataset: Path, **settings: Any) -> RunConfig:
     return make_config({"dataset": str(dataset)} | usual | settings)
 
 
-def weights(out: Path) -> dict[str, Tensor]:
+def tensors(out: Path) -> dict[str, Tensor]:
     """Every tensor of a run's checkpoint."""
     _, parts = Checkpoints(out / "checkpoint").load()
-    return {f"{part}/{name}": tensor for part, tensors in parts.items() for name, tensor in tensors.items()}
+    return {f"{part}/{name}": tensor for part, group in parts.items() for name, tensor in group.items()}
 
 
 TIMES = {"seconds", "seconds_by_phase", "images_per_second", "peak_memory_mb"}

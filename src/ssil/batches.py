@@ -10,6 +10,7 @@ from typing import NamedTuple, Protocol
 import torch
 from torch import Tensor
 
+from ssil.memory import by_class
 from ssil.randomness import Randomness
 
 
@@ -136,9 +137,8 @@ class ClassBalanced:
 
     def epoch(self, pool: Pool, random: Randomness, epoch: int) -> Callable[[int], Batch]:
         """Classes from an endless stream of shuffled passes; each class's images from a stream of its own."""
-        members = pool.all
-        of_class = [members[pool.labels[members] == label] for label in pool.labels[members].unique()]
-        size = min(self.batch, len(members))
+        of_class = list(by_class(pool.all, pool.labels).values())
+        size = min(self.batch, len(pool.all))
         first = epoch * self.steps(pool)
 
         def image(position: int, which: int) -> Tensor:

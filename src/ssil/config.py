@@ -3,6 +3,7 @@
 import difflib
 import tomllib
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -109,12 +110,12 @@ def checkpoint_interval(text: str) -> tuple[int | None, float | None]:
     """
     number, unit = text.rstrip("mins "), text[len(text.rstrip("mins ")) :].strip()
     seconds = {"s": 1, "m": 60, "min": 60}
-    try:
+    with suppress(ValueError, KeyError):
         if not unit and int(number) > 0:
             return int(number), None
-        return None, float(number) * seconds[unit]
-    except (ValueError, KeyError):
-        raise ValueError(f"checkpoint_every: {text!r} is not a number of steps (200), 90s or 5min") from None
+        if float(number) > 0:
+            return None, float(number) * seconds[unit]
+    raise ValueError(f"checkpoint_every: {text!r} is not a number of steps (200), 90s or 5min")
 
 
 def read_toml(path: Path) -> dict[str, Any]:

@@ -66,9 +66,8 @@ class RunDirectory:
             return State(plan.header)
         meta, parts = self.checkpoints.load()
         done = meta["tasks_done"]
-        record = record.model_copy(
-            update={"tasks": record.tasks[:done]} | ({} if _whole(record, done) else {"summary": None})
-        )
+        summary = record.summary if done == len(record.task_sizes) else None
+        record = record.model_copy(update={"tasks": record.tasks[:done], "summary": summary})
         state = State(record)
         method, tasks = plan.configured.method, plan.stream.tasks
         if done:
@@ -112,10 +111,6 @@ class RunDirectory:
 
     def _begin_interval(self) -> None:
         self.steps_since, self.since = 0, time.monotonic()
-
-
-def _whole(record: Record, done: int) -> bool:
-    return done == len(record.task_sizes)
 
 
 def _refuse_another(folder: Path, there: Mapping[str, Any], here: Mapping[str, Any]) -> None:
@@ -163,12 +158,11 @@ def _progress(
 
 
 def _snapshot_tensors(snapshot: Snapshot) -> dict[str, Tensor]:
-    modules: dict[str, nn.Module] = {"network": snapshot.network, **_prefixed(snapshot)}
-    return {f"{module}/{key}": value for module in modules for key, value in modules[module].state_dict().items()}
-
-
-def _prefixed(snapshot: Snapshot) -> dict[str, nn.Module]:
-    return {f"scorer.{name}": scorer for name, scorer in snapshot.scorers.items()}
+    scorers = {f"scorer.{name}": scorer for name, scorer in snapshot.scorers.items()}
+    modules: dict[str, nn.Module] = {"network": snapshot.network, **scorers}
+    return {
+        f"{group}/{name}": value for group, module in modules.items() for name, value in module.state_dict().items()
+    }
 
 
 def _snapshot(tensors: Mapping[str, Tensor], method: Method, classes: Classes, bench: Bench) -> Snapshot:

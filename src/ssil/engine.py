@@ -239,4 +239,6 @@ class Trainer:
 
     def _pace(self) -> Pace:
         progress, phase = self.progress, self.phase
-        return Pace(phase.name, progress.epoch, phase.schedule.epochs, progress.step, self.steps_per_epoch, progress.images)
+        return Pace(
+            phase.name, progress.epoch, phase.schedule.epochs, progress.step, self.steps_per_epoch, progress.images
+        )

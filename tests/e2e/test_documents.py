@@ -1,0 +1,30 @@
+"""The documents' examples do what they say: a block below `<!-- test: NAME -->` is taken word for word."""
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from ssil.cli import main
+
+ROOT = Path(__file__).parents[2]
+
+
+def block(document: str, name: str) -> str:
+    found = re.search(rf"<!-- test: {re.escape(name)} -->\n```\w+\n(.*?)```", (ROOT / document).read_text(), re.DOTALL)
+    assert found, f"{document} has no block {name!r}"
+    return found[1]
+
+
+@pytest.mark.slow
+def test_a_new_method_as_contributing_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("my_method.py").write_text(block("CONTRIBUTING.md", "my_method.py"))
+    for command in block("CONTRIBUTING.md", "commands").splitlines():
+        assert main(shlex.split(command)[1:]) == 0
+    shown = capsys.readouterr().out
+    assert "weighted" in shown
+    assert "ft" in shown
