@@ -112,7 +112,7 @@ def _header(config: RunConfig, configured: Configured, dataset: Dataset, stream:
     classes = stream.tasks[-1].classes
     return Record(
         config=what,
-        provenance=_provenance(fabric),
+        provenance=_provenance(fabric, dataset),
         class_order=list(stream.class_order),
         class_names=list(classes.names),
         task_sizes=list(classes.sizes),
@@ -123,7 +123,7 @@ def _plain(settings: dict[str, Any]) -> dict[str, Any]:
     return {key: list(value) if isinstance(value, tuple) else value for key, value in settings.items()}
 
 
-def _provenance(fabric: Fabric) -> dict[str, Any]:
+def _provenance(fabric: Fabric, dataset: Dataset) -> dict[str, Any]:
     return {
         "ssil": version("ssil"),
         "commit": _commit(),
@@ -134,6 +134,7 @@ def _provenance(fabric: Fabric) -> dict[str, Any]:
         "devices": fabric.world_size,
         "threads": torch.get_num_threads(),
         "command": " ".join(["ssil", *sys.argv[1:]]),
+        "skipped_files": [str(path) for path, _ in dataset.skipped],
         "started": datetime.now(UTC).isoformat(timespec="seconds"),
     }
 

@@ -52,10 +52,10 @@ def _whole(name: str, root: Path | None, image_size: int | None, seed: int) -> D
     if name not in NAMES and path.is_dir():
         return folder.folder(path, folder.SIZE if image_size is None else image_size, seed)
     if name not in NAMES and path.suffix != ".npz":
-        raise UserError(f"data={name!r} is neither a known set nor a folder: {_cure(name)}")
+        raise UserError(f"dataset: {name!r} is neither a built-in set nor a folder or .npz file; {_cure(name)}")
     if image_size is not None:
         raise UserError(
-            f"image_size={image_size}: {name} has its own size; leave it out (glyphs and folders have none)"
+            f"image_size: {image_size} is not for {name}, which has its own size; leave it out"
         )
     if name == "digits":
         return digits.digits(seed)
@@ -64,4 +64,4 @@ def _whole(name: str, root: Path | None, image_size: int | None, seed: int) -> D
 
 def _cure(name: str) -> str:
     close = get_close_matches(name, NAMES, n=1)
-    return f"did you mean {close[0]}?" if close else f"give {', '.join(NAMES)}, an .npz file or a folder of images"
+    return f"did you mean {close[0]}?" if close else f"give {', '.join(NAMES)}, or the path of your images"

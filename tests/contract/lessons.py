@@ -1,0 +1,136 @@
+"""A method followed through a small stream: what its losses saw and said, and what it left behind."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+import tiny
+from ssil import memory as memories
+from ssil.engine import learn
+from ssil.memory import Memory
+from ssil.method import Method, Phase, Term
+from ssil.prepare import Plan, prepare
+from ssil.scenario import Task
+from ssil.snapshot import Snapshot, Step, View
+from ssil.types import Images, Samples
+
+IMAGES = (6, 5, 1, 4, 6, 3)
+SETTINGS: dict[str, Any] = {
+    "task_sizes": (3, 1, 2),
+    "memory": 9,
+    "epochs": 2,
+    "later_epochs": 2,
+    "lr": 0.1,
+    "milestones": (1,),
+    "decay": 0.1,
+    "momentum": 0.9,
+    "weight_decay": 1e-4,
+}
+"""Uneven tasks, one of them of a single class; a class of one image; the same training for all methods."""
+
+
+class Recorded:
+    """Pictures that remember which of them were asked for."""
+
+    def __init__(self, images: Images) -> None:
+        self.images = images
+        self.asked: list[Tensor] = []
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        return self.images.shape
+
+    def __len__(self) -> int:
+        return len(self.images)
+
+    def fetch(self, indices: Tensor) -> Tensor:
+        self.asked.append(indices)
+        return self.images.fetch(indices)
+
+
+@dataclass(frozen=True)
+class Seen:
+    """One step of a loss: the batch, the parts, their gradient at the logits, what the teachers said."""
+
+    phase: Phase
+    labels: Tensor
+    parts: Mapping[str, Term]
+    gradient: Tensor
+    teachers: Mapping[str, View]
+
+
+@dataclass(frozen=True)
+class Lesson:
+    """One task: what there was before it, what happened, what it left."""
+
+    task: Task
+    memory: Memory
+    teacher: Snapshot | None
+    teacher_before: Mapping[str, Tensor]
+    snapshot: Snapshot
+    scores: Tensor
+    """Of all test pictures, just after the task."""
+    asked: list[Tensor]
+    """The training pictures of each step."""
+    seen: list[Seen] = field(repr=False)
+
+
+def copied(snapshot: Snapshot | None) -> dict[str, Tensor]:
+    """All weights and buffers of a snapshot's network."""
+    return {name: value.clone() for name, value in snapshot.network.state_dict().items()} if snapshot else {}
+
+
+def plan_for(name: str, dataset: Path, **settings: Any) -> Plan:
+    return prepare(tiny.config(dataset, **SETTINGS | {"method": name} | settings))
+
+
+def scores(snapshot: Snapshot, plan: Plan, batch: int = 1000) -> Tensor:
+    """Of all test pictures, so many at a time."""
+    test = plan.stream.test
+    parts = torch.arange(len(test)).split(batch)
+    pictures = (plan.bench.transform.test(test.images.fetch(part)) for part in parts)
+    with torch.inference_mode():
+        return torch.cat([snapshot.scores(snapshot.network(images)) for images in pictures])
+
+
+@cache
+def follow(name: str, dataset: Path, **options: Any) -> tuple[Lesson, ...]:
+    """The fold without a disk."""
+    plan = plan_for(name, dataset, options=options)
+    lessons: list[Lesson] = []
+    memory, snapshot = Memory(), None
+    for task in plan.stream.tasks:
+        lesson = _lesson(plan, task, memory, snapshot)
+        lessons.append(lesson)
+        snapshot = lesson.snapshot
+        arrived = memories.by_class(task.indices, plan.bench.samples.labels)
+        select = memories.random_selection(plan.bench.random)
+        memory = memories.update(memory, arrived, task.classes, plan.room, select)
+    return tuple(lessons)
+
+
+def _lesson(plan: Plan, task: Task, memory: Memory, teacher: Snapshot | None) -> Lesson:
+    pictures, seen = Recorded(plan.bench.samples.images), list[Seen]()
+    bench = replace(plan.bench, samples=Samples(pictures, plan.bench.samples.labels))
+    before = copied(teacher)
+    snapshot = learn(_watched(plan.configured.method, seen), teacher, memory, task, bench)
+    return Lesson(task, memory, teacher, before, snapshot, scores(snapshot, plan), pictures.asked, seen)
+
+
+def _watched(method: Method, seen: list[Seen]) -> Method:
+    def watched(phase: Phase) -> Phase:
+        def loss(step: Step) -> dict[str, Term]:
+            terms = phase.loss(step)
+            total = torch.stack([term.values.sum() / term.divisor for term in terms.values()]).sum()
+            (gradient,) = torch.autograd.grad(total, step.output.logits, retain_graph=True)
+            seen.append(Seen(phase, step.labels, terms, gradient, step.teachers))
+            return terms
+
+        return replace(phase, loss=loss)
+
+    return replace(method, plan=lambda classes: tuple(map(watched, method.plan(classes))))
