@@ -12,9 +12,9 @@ from pathlib import Path
 from statistics import mean, stdev
 from typing import NamedTuple
 
+from ssil.errors import UserError
 from ssil.metrics import newest_share
 from ssil.record import Record, read_record
-from ssil.types import UserError
 
 CONFIG = "configs/cifar100-small.toml"
 TAU_SQ = "--option kd_tau_sq=true"

@@ -3,9 +3,9 @@ from typing import Any
 
 import pytest
 
-from ssil.config import HOW, TRAINING, RunConfig, checkpoint_interval, make_config, read_toml
+from ssil.config import HOW, RESOLVED, TRAINING, RunConfig, checkpoint_interval, make_config, read_toml
+from ssil.errors import UserError
 from ssil.schedule import Training
-from ssil.types import UserError
 
 ANOTHER: dict[str, Any] = {
     "dataset": "digits",
@@ -50,10 +50,10 @@ ANOTHER: dict[str, Any] = {
 
 @pytest.mark.parametrize("field", RunConfig.model_fields)
 def test_what_and_how(field: str) -> None:
-    """Whether a directory may be resumed depends on every setting but those of HOW."""
+    """A record's config holds every setting but those of HOW, and those that it states as what they came to."""
     changed = make_config({field: ANOTHER[field]})
     assert changed != make_config({})
-    assert (changed.what() == make_config({}).what()) == (field in HOW)
+    assert (changed.what() == make_config({}).what()) == (field in {*HOW, *TRAINING, *RESOLVED})
 
 
 def test_the_training_settings_are_those_of_training() -> None:
@@ -84,7 +84,10 @@ def test_validate_is_also_called_by_its_name() -> None:
         ({"seed": -1}, "seed: -1 does not fit: input should be greater than or equal to 0"),
         ({"task_sizes": [2, 0]}, "task_sizes: 0 does not fit: input should be greater than or equal to 1"),
         ({"memory": 10, "memory_per_class": 2}, "memory: give --memory .* or --memory-per-class .*, not both"),
-        ({"task_sizes": [2, 2], "large_base": True}, "large_base: give --task-sizes or --large-base, not both"),
+        ({"task_sizes": [2, 2], "large_base": True}, "task_sizes: give --task-sizes alone, or --tasks .*"),
+        ({"task_sizes": [2, 2], "tasks": 2}, "task_sizes: give --task-sizes alone, or --tasks .*"),
+        ({"lr": -1}, "lr: -1 does not fit: .*"),
+        ({"decay": float("nan")}, "decay: nan does not fit: .*"),
         ({"checkpoint_every": "often"}, "checkpoint_every: 'often' is not a number of steps .*"),
     ],
 )

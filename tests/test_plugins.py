@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from ssil import plugins
+from ssil.errors import UserError
 from ssil.plugins import find, load_object
-from ssil.types import UserError
 
 
 @pytest.fixture

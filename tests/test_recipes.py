@@ -5,10 +5,11 @@ from typing import Any
 import pytest
 
 from ssil.batches import Replay
+from ssil.errors import UserError
 from ssil.recipes import configure, find_recipe, recipes
 from ssil.registry import PROFILES
 from ssil.schedule import Training
-from ssil.types import Classes, UserError
+from ssil.types import Classes
 
 PAPER = {
     "epochs": 100,

@@ -7,10 +7,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
+from ssil.errors import UserError
 from ssil.memory import Fixed, Memory, by_class, random_selection, update
 from ssil.randomness import Randomness
 from ssil.scenario import Stream, build_stream, class_order, read_order, task_sizes
-from ssil.types import Samples, UserError
+from ssil.types import Samples
 
 some = settings(max_examples=40, deadline=None)
 NAMES = ["ant", "bee", "cat", "dog", "eel", "fox", "gnu"]
@@ -25,6 +26,9 @@ class Numbers:
 
     def __len__(self) -> int:
         return self.count
+
+    def to(self, device: torch.device) -> "Numbers":
+        return self
 
     def fetch(self, indices: Tensor) -> Tensor:
         return indices.to(torch.uint8).view(-1, 1, 1, 1)

@@ -5,6 +5,7 @@ A batch is a function of its position: any epoch and step can be asked for, in a
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from typing import NamedTuple, Protocol
 
 import torch
@@ -141,9 +142,14 @@ class ClassBalanced:
         size = min(self.batch, len(pool.all))
         first = epoch * self.steps(pool)
 
+        @cache
+        def shuffled(which: int, number: int) -> Tensor:
+            images = of_class[which]
+            return images[torch.randperm(len(images), generator=random.at("balanced", which, number))]
+
         def image(position: int, which: int) -> Tensor:
-            visit = position // len(of_class)
-            return _endless(of_class[which], visit, 1, lambda number: random.at("balanced", which, number))
+            number, place = divmod(position // len(of_class), len(of_class[which]))
+            return shuffled(which, number)[place : place + 1]
 
         def batch(step: int) -> Batch:
             start = (first + step) * size

@@ -11,7 +11,7 @@ import safetensors.torch
 from safetensors import SafetensorError
 from torch import Tensor
 
-from ssil.types import UserError
+from ssil.errors import UserError
 
 
 def write_atomic(path: Path, data: bytes) -> None:

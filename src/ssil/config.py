@@ -9,9 +9,10 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from ssil.types import UserError
+from ssil.errors import UserError
 
 Positive = Annotated[int, Field(ge=1)]
+Rate = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
 HOW = frozenset({"out", "data_root", "device", "devices", "threads", "checkpoint_every"})
 """The settings that say how a run is carried out; all others say what is computed."""
@@ -29,6 +30,10 @@ TRAINING = (
     "new_head_init",
 )
 """The training settings that override a profile's."""
+
+
+RESOLVED = ("profile", "options", "tasks", "task_sizes", "large_base", "class_order", "memory", "memory_per_class")
+"""Other settings that a record states as what they came to."""
 
 
 class RunConfig(BaseModel):
@@ -61,9 +66,9 @@ class RunConfig(BaseModel):
     options: dict[str, Any] = Field(default_factory=dict, description="the method's own options, name=value")
     epochs: Positive | None = Field(None, description="epochs a task; milestones follow")
     later_epochs: Positive | None = Field(None, description="epochs of the tasks after the first")
-    lr: float | tuple[float, ...] | None = Field(None, description="learning rate, or one for each stretch")
+    lr: Rate | tuple[Rate, ...] | None = Field(None, description="learning rate, or one for each stretch")
     milestones: tuple[Positive, ...] | None = Field(None, description="epochs before which the rate changes")
-    decay: float | None = Field(None, description="what the rate is multiplied by at a milestone")
+    decay: Rate | None = Field(None, description="what the rate is multiplied by at a milestone")
     lr_by_task: bool | None = Field(None, description="divide the rate by the task's number, as the authors' code does")
     batch: Positive | None = Field(None, description="new images in a mini-batch")
     momentum: float | None = Field(None, ge=0, lt=1, description="of SGD")
@@ -72,11 +77,11 @@ class RunConfig(BaseModel):
     backbone: str = Field("resnet32", description="resnet14, resnet20, resnet32, resnet18, resnet18_small, or a file's")
     norm: Literal["batch", "group"] = Field("batch", description="normalisation layers")
     seed: int = Field(0, ge=0, description="class order, first weights, exemplars, batches")
-    precision: Literal["32-true", "64-true", "bf16-mixed", "16-mixed"] = Field("32-true", description="of training")
+    precision: Literal["32-true", "64-true", "bf16-mixed"] = Field("32-true", description="of training")
 
     out: Path | None = Field(None, description="the run's directory; the same command goes on where it stopped")
     data_root: Path | None = Field(None, description="where downloads are or go (default: $SSIL_DATA)")
-    device: str = Field("auto", description="cpu, cuda, mps or auto")
+    device: Literal["auto", "cpu", "cuda"] = Field("auto", description="where to train")
     devices: Positive = Field(1, description="devices (processes) to share each batch")
     threads: Positive | None = Field(None, description="CPU threads (default: torch's choice)")
     checkpoint_every: str = Field(
@@ -87,8 +92,8 @@ class RunConfig(BaseModel):
     def _consistent(self) -> "RunConfig":
         if self.memory and self.memory_per_class:
             raise ValueError("memory: give --memory (fixed in all) or --memory-per-class (growing), not both")
-        if self.task_sizes and self.large_base:
-            raise ValueError("large_base: give --task-sizes or --large-base, not both")
+        if self.task_sizes and (self.large_base or "tasks" in self.model_fields_set):
+            raise ValueError("task_sizes: give --task-sizes alone, or --tasks with or without --large-base")
         checkpoint_interval(self.checkpoint_every)
         return self
 
@@ -98,8 +103,8 @@ class RunConfig(BaseModel):
         return {name: value for name in TRAINING if (value := getattr(self, name)) is not None}
 
     def what(self) -> dict[str, Any]:
-        """The settings that decide the result, as plain values."""
-        return self.model_dump(mode="json", exclude=set(HOW), exclude_none=True)
+        """The settings that decide the result, as plain values; those of training only as they are resolved."""
+        return self.model_dump(mode="json", exclude={*HOW, *TRAINING, *RESOLVED}, exclude_none=True)
 
 
 def checkpoint_interval(text: str) -> tuple[int | None, float | None]:

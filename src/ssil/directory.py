@@ -2,6 +2,7 @@
 
 import fcntl
 import json
+import textwrap
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -10,18 +11,20 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 
 from ssil.checkpoint import Checkpoints
 from ssil.config import checkpoint_interval
 from ssil.engine import Bench, Progress, fresh
+from ssil.errors import UserError
 from ssil.memory import Memory
 from ssil.method import Method
 from ssil.metrics import Predictions
 from ssil.prepare import Plan
 from ssil.record import Record, read_record, write_predictions, write_record
 from ssil.snapshot import Snapshot
-from ssil.types import Classes, UserError
+from ssil.types import Classes
 
 
 @dataclass
@@ -46,10 +49,12 @@ class RunDirectory:
     @contextmanager
     def locked(self) -> Iterator[None]:
         """Hold the directory: a second process is refused."""
-        if self.folder.exists() and not self.folder.is_dir():
-            raise UserError(f"out: {self.folder} is a file; give a directory")
-        self.folder.mkdir(parents=True, exist_ok=True)
-        with (self.folder / "lock").open("w") as file:
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            lock = (self.folder / "lock").open("w")
+        except OSError as error:
+            raise UserError(f"out: {self.folder} can't be written ({error.strerror}); give another directory") from None
+        with lock as file:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError:
@@ -61,13 +66,14 @@ class RunDirectory:
         if not (self.folder / "record.json").exists():
             return State(plan.header)
         record = read_record(self.folder)
-        _refuse_another(self.folder, record.config, plan.header.config)
-        if not self.checkpoints.exists:
-            return State(plan.header)
+        _refuse_another(self.folder, _identity(record), _identity(plan.header))
+        if not self.checkpoints.exists:  # a finished run whose model was not kept is still finished
+            return State(record if record.summary else plan.header)
         meta, parts = self.checkpoints.load()
         done = meta["tasks_done"]
         summary = record.summary if done == len(record.task_sizes) else None
-        record = record.model_copy(update={"tasks": record.tasks[:done], "summary": summary})
+        resumed = _resumed(record, plan)
+        record = record.model_copy(update={"tasks": record.tasks[:done], "summary": summary, "provenance": resumed})
         state = State(record)
         method, tasks = plan.configured.method, plan.stream.tasks
         if done:
@@ -80,6 +86,8 @@ class RunDirectory:
     def keep_task(self, state: State, predictions: Predictions) -> None:
         """A task is done: its predictions, the record, and the checkpoint that makes it count."""
         assert state.snapshot is not None
+        if not self.checkpoints.exists:  # so that a summary without a checkpoint means that the model was removed
+            self.checkpoints.save(_meta(State(state.record.model_copy(update={"tasks": []}))), {})
         write_predictions(self.folder, len(state.record.tasks), predictions)
         write_record(self.folder, state.record)
         parts = {"snapshot": _snapshot_tensors(state.snapshot), "memory": {"indices": state.memory.indices}}
@@ -113,12 +121,33 @@ class RunDirectory:
         self.steps_since, self.since = 0, time.monotonic()
 
 
+def _identity(record: Record) -> dict[str, Any]:
+    """What must be equal for a directory to be gone on with."""
+    return record.config | {"class_order": record.class_order, "task_sizes": record.task_sizes}
+
+
+def _resumed(record: Record, plan: Plan) -> dict[str, Any]:
+    """The provenance, with what differs from it now; threads that nobody asked for stay as they were."""
+    then, now = record.provenance, plan.header.provenance
+    if plan.config.threads is None:
+        torch.set_num_threads(then["threads"])
+        now = now | {"threads": then["threads"]}
+    changed = {key: now[key] for key in ("ssil", "commit", "torch", "device", "threads") if now[key] != then[key]}
+    if not changed or record.summary:
+        return then
+    return then | {"resumed": [*then.get("resumed", []), {"task": len(record.tasks) + 1, **changed}]}
+
+
 def _refuse_another(folder: Path, there: Mapping[str, Any], here: Mapping[str, Any]) -> None:
     before, now = _flat(there), _flat(here)
     changed = [name for name in sorted(before | now) if before.get(name) != now.get(name)]
     if changed:
-        shown = "; ".join(f"{name}: {before.get(name)!r} there, {now.get(name)!r} here" for name in changed)
+        shown = "; ".join(f"{name}: {_short(before.get(name))} there, {_short(now.get(name))} here" for name in changed)
         raise UserError(f"out: {folder} holds a run with other settings ({shown}); give another --out")
+
+
+def _short(value: Any) -> str:
+    return textwrap.shorten(repr(value), 40, placeholder=" ...]")
 
 
 def _flat(settings: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
@@ -168,7 +197,7 @@ def _snapshot_tensors(snapshot: Snapshot) -> dict[str, Tensor]:
 def _snapshot(tensors: Mapping[str, Tensor], method: Method, classes: Classes, bench: Bench) -> Snapshot:
     network = fresh(method, classes, bench)
     network.load_state_dict(_group(tensors, "network"))
-    scorers = {name: make() for name, make in method.scorers.items()}
+    scorers = {name: make().to(bench.fabric.device) for name, make in method.scorers.items()}
     for name, scorer in scorers.items():
         scorer.load_state_dict(_group(tensors, f"scorer.{name}"))
     return Snapshot(network.clone(), classes, scorers)

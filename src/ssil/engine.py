@@ -12,13 +12,14 @@ from torch.optim import SGD
 
 from ssil.batches import Batch, Pool
 from ssil.data import Transform
+from ssil.errors import UserError
 from ssil.memory import Memory
 from ssil.method import Method, Phase, Term
 from ssil.nn import Network, Norm, build
 from ssil.randomness import Randomness
 from ssil.scenario import Task
 from ssil.snapshot import Snapshot, Step, Teacher
-from ssil.types import Classes, Samples, UserError
+from ssil.types import Classes, Samples
 
 
 @dataclass(frozen=True)
@@ -33,9 +34,9 @@ class Bench:
     norm: Norm = "batch"
     dtype: torch.dtype = torch.float32
 
-    def pictures(self, indices: Tensor) -> Tensor:
-        """Pictures under the test transform, ready for a network."""
-        return self.transform.test(self.samples.images.fetch(indices), self.dtype)
+    def pictures(self, indices: Tensor, samples: Samples | None = None) -> Tensor:
+        """Pictures (the training ones, if not said otherwise) under the test transform, ready for a network."""
+        return self.transform.test((samples or self.samples).images.fetch(indices), self.dtype)
 
 
 @dataclass
@@ -54,11 +55,13 @@ class Progress:
     """The optimiser's own buffers, by parameter name: they change in place with every step."""
 
     def check_finite(self, task: int) -> None:
-        """Refuse to go on after a loss that is not a number (waits for the device)."""
-        for part, value in self.sums.items():
-            if not math.isfinite(value.item()):
+        """Refuse to go on after a loss or a weight that is not a number (waits for the device)."""
+        totals = {f"loss: {part}": value for part, value in self.sums.items()}
+        weights = [value.sum() for value in self.network.state_dict().values() if value.is_floating_point()]
+        for name, total in (totals | {"weights: their sum": torch.stack(weights).sum()}).items():
+            if not math.isfinite(total.item()):
                 where = f"task {task}, epoch {self.epoch + 1}"
-                raise UserError(f"loss: {part} became {value.item()} in {where}; try a smaller --lr")
+                raise UserError(f"{name} became {total.item()} in {where}; try a smaller --lr")
 
 
 @dataclass(frozen=True)
@@ -110,7 +113,8 @@ def learn(
         Trainer(phase, progress, pool, task.classes, teachers, bench).run(watch)
         progress.phase, progress.epoch, progress.step = progress.phase + 1, 0, 0
         progress.momentum = {}
-    scorers = {name: make() for name, make in method.scorers.items()}
+    _agree(progress.network, bench.fabric)
+    scorers = {name: make().to(bench.fabric.device) for name, make in method.scorers.items()}
     return Snapshot(progress.network.clone(), task.classes, scorers)
 
 
@@ -127,11 +131,19 @@ def fresh(method: Method, classes: Classes, bench: Bench) -> Network:
     return _placed(network, bench)
 
 
-def _reduced(fabric: Fabric, value: Tensor, how: str) -> float:
-    """A number over all processes."""
+def _agree(network: Network, fabric: Fabric) -> None:
+    """Let all processes have the first one's batch-norm statistics: each has seen its own share of the images."""
+    if fabric.world_size > 1:
+        network.load_state_dict(fabric.broadcast(network.state_dict()))
+
+
+def _reduced(fabric: Fabric, value: Tensor, how: str) -> Tensor:
+    """A value over all processes."""
+    if fabric.world_size == 1:
+        return value
     total = fabric.all_reduce(value, reduce_op=how)
     assert isinstance(total, Tensor)
-    return float(total)
+    return total
 
 
 class Trainer:
@@ -157,15 +169,12 @@ class Trainer:
 
     def run(self, watch: Watch) -> None:
         """All epochs that are left."""
-        progress = self.progress
-        for epoch in range(progress.epoch, self.phase.schedule.epochs):
-            started = time.perf_counter()
+        self.clock = time.perf_counter()
+        for epoch in range(self.progress.epoch, self.phase.schedule.epochs):
             for _ in self.steps(epoch):
-                watch(progress, self._pace())
+                self._tell(watch)
             self._close_epoch(epoch)
-            seconds = progress.seconds.get(self.phase.name, 0.0) + time.perf_counter() - started
-            progress.seconds[self.phase.name] = seconds
-            watch(progress, self._pace())
+            self._tell(watch)
 
     def steps(self, epoch: int) -> Iterator[None]:
         """The steps of an epoch that are left, from indices to updated weights."""
@@ -184,40 +193,46 @@ class Trainer:
         with self.bench.fabric.autocast():
             views = {name: teacher(images) for name, teacher in self.teachers.items()}
         terms = self.phase.loss(Step(labels, self.network(images), self.classes, views, self.counts))
-        parts = {name: self._divided(term) for name, term in terms.items()}
+        parts = self._divided(terms)
         self.stepper.zero_grad()
-        self.bench.fabric.backward(torch.stack(list(parts.values())).sum())
+        self.bench.fabric.backward(torch.stack([*parts.values()]).sum())
         self.stepper.step()
         self.progress.momentum = self._momentum()
         for name, part in parts.items():
-            self.progress.sums[name] = self.progress.sums.get(name, 0.0) + part.detach().double()
+            self.progress.sums[name] = self.progress.sums.get(name, 0.0) + part.detach()
 
     def _load(self, batch: Batch, generator: torch.Generator) -> tuple[Tensor, Tensor]:
         """One process's share of a global batch: its slots of each part, with the draws that belong to them."""
         rank, world = self.bench.fabric.global_rank, self.bench.fabric.world_size
+        if len(torch.cat(batch)) == 1 or max(map(len, batch)) < world:
+            raise UserError(
+                f"batch: {len(torch.cat(batch))} image(s) for {world} process(es) can't be normalised; "
+                f"give the task more images, or fewer --devices"
+            )
         main, replayed = (torch.arange(len(part))[rank::world] for part in batch)
         slots = torch.cat([main, len(batch.main) + replayed])
         indices = torch.cat(batch)
-        if len(indices) == 1:
-            raise UserError("batch: a training batch of one image can't be normalised; give the task more images")
         draws = self.bench.transform.draw(len(indices), generator).take(slots)
         samples = self.bench.samples
         pixels = samples.images.fetch(indices[slots])
         images = self.bench.transform.train(pixels, draws, self.bench.dtype)
         return images, samples.labels[indices[slots]].to(images.device)
 
-    def _divided(self, term: Term) -> Tensor:
-        """The term over its divisor in all processes; DDP then takes the mean of gradients, hence the factor."""
+    def _divided(self, terms: Mapping[str, Term]) -> dict[str, Tensor]:
+        """The terms over their divisors in all processes; DDP then takes the mean of gradients, hence the factor."""
         fabric = self.bench.fabric
-        divisor = _reduced(fabric, torch.tensor(term.divisor), "sum") if fabric.world_size > 1 else term.divisor
-        return term.values.sum() * (fabric.world_size / max(divisor, 1))
+        divisors = torch.tensor([term.divisor for term in terms.values()], dtype=self.bench.dtype)
+        total = _reduced(fabric, divisors.to(fabric.device), "sum").clamp(min=1)
+        sums = {name: term.values.sum() for name, term in terms.items()}
+        return {name: value * (fabric.world_size / n) for (name, value), n in zip(sums.items(), total, strict=True)}
 
     def _close_epoch(self, epoch: int) -> None:
         progress = self.progress
         progress.check_finite(self.classes.task)
         parts = progress.losses.setdefault(self.phase.name, {})
         for name, value in progress.sums.items():
-            parts.setdefault(name, []).append(_reduced(self.bench.fabric, value, "mean") / self.steps_per_epoch)
+            mean = _reduced(self.bench.fabric, value, "mean") / self.steps_per_epoch
+            parts.setdefault(name, []).append(float(mean))
         progress.sums = {}
         progress.epoch, progress.step = epoch + 1, 0
 
@@ -237,8 +252,9 @@ class Trainer:
         buffers = {name: state[p].get("momentum_buffer") for name, p in self.progress.network.named_parameters()}
         return {name: buffer for name, buffer in buffers.items() if buffer is not None}
 
-    def _pace(self) -> Pace:
-        progress, phase = self.progress, self.phase
-        return Pace(
-            phase.name, progress.epoch, phase.schedule.epochs, progress.step, self.steps_per_epoch, progress.images
-        )
+    def _tell(self, watch: Watch) -> None:
+        progress, phase, now = self.progress, self.phase, time.perf_counter()
+        progress.seconds[phase.name] = progress.seconds.get(phase.name, 0.0) + now - self.clock
+        self.clock = now
+        epochs, steps = phase.schedule.epochs, self.steps_per_epoch
+        watch(progress, Pace(phase.name, progress.epoch, epochs, progress.step, steps, progress.images))

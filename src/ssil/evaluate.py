@@ -16,9 +16,9 @@ BATCH = 512
 def _outputs(snapshot: Snapshot, indices: Tensor, samples: Samples, bench: Bench) -> Iterator[tuple[Tensor, Output]]:
     """The network's outputs batch by batch, with the indices they belong to; the unfolded network, in eval mode."""
     for part in indices.split(BATCH):
-        pixels = samples.images.fetch(part)
         with torch.inference_mode(), bench.fabric.autocast():
-            yield part, snapshot.network(bench.transform.test(pixels, bench.dtype))
+            output = snapshot.network(bench.pictures(part, samples))
+        yield part, output
 
 
 @torch.inference_mode()
@@ -26,7 +26,7 @@ def predict(snapshot: Snapshot, indices: Tensor, samples: Samples, bench: Bench,
     """What the snapshot says of these samples, over all classes it knows. Labels are only copied, never used."""
     parts = []
     for part, output in _outputs(snapshot, indices, samples, bench):
-        scores = snapshot.scores(output, scorer).double()
+        scores = snapshot.scores(output, scorer)
         parts.append((samples.labels[part], *_summary(scores, snapshot.classes.old)))
     return Predictions(*(torch.cat(column).cpu() for column in zip(*parts, strict=True)))
 

@@ -2,8 +2,9 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Literal, NamedTuple
+from typing import Annotated, Literal, NamedTuple
 
+from pydantic import Field
 from torch import Tensor
 
 from ssil.batches import Batches
@@ -11,6 +12,9 @@ from ssil.nn import Head
 from ssil.schedule import Schedule
 from ssil.snapshot import MAIN, Step
 from ssil.types import Classes, Scorer
+
+Count = Annotated[int, Field(ge=1)]
+Temperature = Annotated[float, Field(gt=0)]
 
 
 class Term(NamedTuple):

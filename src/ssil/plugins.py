@@ -9,7 +9,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, TypeVar
 
-from ssil.types import UserError
+from ssil.errors import UserError
 
 T = TypeVar("T")
 
@@ -21,7 +21,7 @@ def find(kind: str, name: str, builtin: Mapping[str, T]) -> T:
     True
     >>> find("colour", "rod", {"red": 0xFF0000})
     Traceback (most recent call last):
-    ssil.types.UserError: colour: unknown name 'rod', did you mean 'red'? Known: red; or give file.py:name
+    ssil.errors.UserError: colour: unknown name 'rod', did you mean 'red'? Known: red; or give file.py:name
     """
     if name in builtin:
         return builtin[name]

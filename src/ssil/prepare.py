@@ -1,10 +1,12 @@
 """From a configuration to what a run needs: the stream, the method, the bench, the record's header."""
 
+import json
 import platform
 import subprocess
 import sys
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
+from hashlib import sha256
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -16,12 +18,14 @@ from ssil import data
 from ssil.config import RunConfig
 from ssil.data import Dataset
 from ssil.engine import Bench
+from ssil.errors import UserError
 from ssil.memory import Fixed, Growing, Nothing, Room, Unlimited
+from ssil.nn import find_backbone
 from ssil.randomness import Randomness
 from ssil.recipes import Configured, configure
 from ssil.record import Record
 from ssil.scenario import Stream, build_stream, class_order, read_order, task_sizes
-from ssil.types import Samples, UserError
+from ssil.types import Samples
 
 
 @dataclass(frozen=True)
@@ -41,6 +45,7 @@ def prepare(config: RunConfig) -> Plan:
     if config.threads:
         torch.set_num_threads(config.threads)
     configured = configure(config.method, config.profile, config.training, config.options, _increments(config))
+    find_backbone(config.backbone)  # an unknown one is refused before anything is read or written
     dataset = _dataset(config)
     random = Randomness(config.seed)
     fabric = _fabric(config)
@@ -48,7 +53,7 @@ def prepare(config: RunConfig) -> Plan:
     dtype = torch.float64 if config.precision == "64-true" else torch.float32
     bench = Bench(fabric, stream.train, dataset.transform, random, config.backbone, config.norm, dtype)
     room = _room(config, configured, stream.tasks[-1].classes.seen)
-    return Plan(config, configured, stream, bench, room, _header(config, configured, dataset, stream, fabric))
+    return Plan(config, configured, stream, bench, room, _header(config, configured, dataset, stream, room, fabric))
 
 
 def _increments(config: RunConfig) -> int:
@@ -80,12 +85,14 @@ def _stream(config: RunConfig, dataset: Dataset, random: Randomness, device: tor
 
 
 def _fabric(config: RunConfig) -> Fabric:
+    """On "auto" a GPU if there is one; never Apple's, which lacks float64 and has not been tested."""
+    device = ("cuda" if torch.cuda.is_available() else "cpu") if config.device == "auto" else config.device
     precision = "32-true" if config.precision == "64-true" else config.precision
     try:
-        fabric = Fabric(accelerator=config.device, devices=config.devices, precision=precision)
+        fabric = Fabric(accelerator=device, devices=config.devices, precision=precision)
     except (ValueError, RuntimeError) as error:
         reason = str(error).splitlines()[0]
-        raise UserError(f"device: {config.device!r} with {config.devices} devices can't be used ({reason})") from None
+        raise UserError(f"device: {device!r} with {config.devices} devices can't be used ({reason})") from None
     fabric.launch()
     return fabric
 
@@ -103,28 +110,35 @@ def _room(config: RunConfig, configured: Configured, classes: int) -> Room:
     return Fixed(total)
 
 
-def _header(config: RunConfig, configured: Configured, dataset: Dataset, stream: Stream, fabric: Fabric) -> Record:
+def _header(
+    config: RunConfig, configured: Configured, dataset: Dataset, stream: Stream, room: Room, fabric: Fabric
+) -> Record:
+    classes = stream.tasks[-1].classes
     what = config.what() | {
         "options": configured.options,
-        "training": _plain(asdict(configured.training)),
+        "training": asdict(configured.training),
+        "memory": {"kind": type(room).__name__.lower(), **vars(room)},
         "data_fingerprint": dataset.fingerprint,
+        **_source_files(config),
     }
-    classes = stream.tasks[-1].classes
     return Record(
-        config=what,
-        provenance=_provenance(fabric, dataset),
+        config=json.loads(json.dumps(what)),
+        provenance=_provenance(config, dataset, fabric),
         class_order=list(stream.class_order),
         class_names=list(classes.names),
         task_sizes=list(classes.sizes),
     )
 
 
-def _plain(settings: dict[str, Any]) -> dict[str, Any]:
-    return {key: list(value) if isinstance(value, tuple) else value for key, value in settings.items()}
+def _source_files(config: RunConfig) -> dict[str, str]:
+    """Checksums of the user's own files, which may change while their names stay."""
+    files = {name: getattr(config, name).rpartition(":")[0] for name in ("method", "backbone")}
+    return {f"{name}_sha256": sha256(Path(file).read_bytes()).hexdigest() for name, file in files.items() if file}
 
 
-def _provenance(fabric: Fabric, dataset: Dataset) -> dict[str, Any]:
+def _provenance(config: RunConfig, dataset: Dataset, fabric: Fabric) -> dict[str, Any]:
     return {
+        "profile": config.profile,
         "ssil": version("ssil"),
         "commit": _commit(),
         "python": platform.python_version(),

@@ -10,10 +10,10 @@ from pydantic import ConfigDict, ValidationError, create_model
 
 import ssil.methods  # noqa: F401  # importing the package registers its methods
 from ssil import plugins
+from ssil.errors import UserError
 from ssil.method import Method
 from ssil.registry import RECIPES, TRAINING_FIELDS, Recipe, scaled
 from ssil.schedule import Training
-from ssil.types import UserError
 
 
 @dataclass(frozen=True)

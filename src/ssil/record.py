@@ -12,14 +12,14 @@ from typing import Any, Final, Literal
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from ssil.checkpoint import read_tensors, write_json, write_tensors
+from ssil.errors import UserError
 from ssil.metrics import Predictions, average, forgetting
-from ssil.types import UserError
 
 VERSION: Final = 1
 
 
 class _Part(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", json_schema_serialization_defaults_required=True)
 
 
 class TaskRecord(_Part):
@@ -102,8 +102,10 @@ def read_record(folder: Path) -> Record:
         raise UserError(f"record: {path} can't be read ({reason}); restore it or run again in a new folder") from None
 
 
-def migrate(raw: Mapping[str, Any]) -> Mapping[str, Any]:
+def migrate(raw: Any) -> Mapping[str, Any]:
     """A record of an older version in today's form."""
+    if not isinstance(raw, Mapping):
+        raise ValueError("it is not a JSON object")
     if raw.get("version") != VERSION:
         raise ValueError(f"version {raw.get('version')!r} is not known; this ssil reads up to version {VERSION}")
     return raw
@@ -121,3 +123,7 @@ def write_predictions(folder: Path, task: int, predictions: Predictions) -> None
 def read_predictions(folder: Path, task: int) -> Predictions:
     """The per-image predictions after a task."""
     return Predictions(**read_tensors(_arrays(folder, task)))
+
+
+if __name__ == "__main__":
+    print(json.dumps(Record.model_json_schema(mode="serialization"), indent=1))

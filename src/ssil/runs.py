@@ -1,6 +1,7 @@
 """A run, start to end: the fold over the tasks, with its mirror on disk."""
 
 import resource
+import sys
 import time
 from contextlib import nullcontext
 from datetime import UTC, datetime
@@ -87,13 +88,16 @@ class _Fold:
 
     def _watch(self, task: Task, progress: Progress, pace: Pace) -> None:
         self.watcher.pace(task.number, pace)
-        stop = self.watcher.should_stop()
-        if self.directory and (self.directory.due() or stop):
-            progress.check_finite(task.number)
-            self.directory.keep_progress(self.state)
+        fabric = self.plan.bench.fabric
+        if fabric.world_size > 1 and pace.step:  # between epochs all processes hold the same sums: none
+            return
         if self.directory and pace.step == 0:
             losses = {part: values[-1] for part, values in progress.losses[pace.phase].items()}
             self.directory.log(task=task.number, phase=pace.phase, epoch=pace.epoch, loss=losses)
+        stop = bool(fabric.broadcast(self.watcher.should_stop()))
+        if self.directory and (self.directory.due() or stop):
+            progress.check_finite(task.number)
+            self.directory.keep_progress(self.state)
         if stop:
             raise KeyboardInterrupt
 
@@ -125,7 +129,7 @@ class _Fold:
             seconds=seconds,
             seconds_by_phase=progress.seconds,
             images_per_second=progress.images / max(sum(progress.seconds.values()), 1e-9),
-            peak_memory_mb=_peak_memory_mb(),
+            peak_memory_mb=_peak_memory_mb(self.plan.bench.fabric.device),
         )
         record = self.state.record.with_task(entry)
         if record.summary:
@@ -134,8 +138,9 @@ class _Fold:
         return record
 
 
-def _peak_memory_mb() -> float:
-    """The most that this process has held: the device's memory if it has its own, else the process's."""
-    if torch.cuda.is_available():
-        return torch.cuda.max_memory_allocated() / 2**20
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+def _peak_memory_mb(device: torch.device) -> float:
+    """The most that was ever held: of the GPU's memory, or by this process."""
+    if device.type == "cuda":
+        return torch.cuda.max_memory_allocated(device) / 2**20
+    unit = 2**20 if sys.platform == "darwin" else 2**10
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / unit

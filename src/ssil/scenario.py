@@ -10,8 +10,9 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
+from ssil.errors import UserError
 from ssil.randomness import Randomness
-from ssil.types import Classes, Samples, UserError
+from ssil.types import Classes, Samples
 
 
 @dataclass(frozen=True)

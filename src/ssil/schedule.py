@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from ssil.types import UserError
+from ssil.errors import UserError
 
 
 @dataclass(frozen=True)

@@ -59,8 +59,3 @@ class Step:
     teachers: Mapping[str, View]
     counts: Tensor
     """Training images of each class in this task (new data and exemplars)."""
-
-    @property
-    def is_old(self) -> Tensor:
-        """Which samples belong to old classes: the label decides."""
-        return self.labels < self.classes.old

@@ -8,10 +8,6 @@ import torch
 from torch import Tensor, nn
 
 
-class UserError(Exception):
-    """Bad input. The message names the field, the value and the cure, in one line."""
-
-
 class Output(NamedTuple):
     """What a network says of a batch: scores, the feature vector below the head, each stage's map (pre-ReLU)."""
 

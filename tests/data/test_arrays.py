@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from ssil.data import Dataset, load
-from ssil.types import UserError
+from ssil.errors import UserError
 
 
 def valid() -> dict[str, Any]:

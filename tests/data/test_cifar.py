@@ -13,7 +13,7 @@ import pytest
 import torch
 
 from ssil.data import cifar, load
-from ssil.types import UserError
+from ssil.errors import UserError
 
 
 @pytest.fixture(autouse=True)

@@ -8,7 +8,8 @@ from PIL import Image
 
 from ssil.data import Dataset, load
 from ssil.data.decode import UnreadableError, decode
-from ssil.types import Samples, UserError
+from ssil.errors import UserError
+from ssil.types import Samples
 
 
 def paint(path: Path, names: str | list[str], count: int = 5, size: tuple[int, int] = (20, 10)) -> None:

@@ -10,7 +10,8 @@ from ssil.data import Dataset, load
 from ssil.data import glyphs as module
 from ssil.data.alphabet import FACES, LARGEST, TEST_FACES, TRAIN_FACES, alphabet, master
 from ssil.data.distort import DRAWS, FRAGMENTS, distort
-from ssil.types import Samples, UserError
+from ssil.errors import UserError
+from ssil.types import Samples
 
 
 def pixels(part: Samples) -> Tensor:

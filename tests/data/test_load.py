@@ -5,14 +5,14 @@ from pathlib import Path
 import pytest
 
 from ssil.data import describe, load
-from ssil.types import UserError
+from ssil.errors import UserError
 
 
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("cifra100", "data='cifra100' .* did you mean cifar100?"),
-        ("zzz", "give glyphs, digits, cifar100, an .npz file or a folder"),
+        ("cifra100", "dataset: 'cifra100' .* did you mean cifar100?"),
+        ("zzz", "give glyphs, digits, cifar100, or the path"),
     ],
 )
 def test_unknown_names(name: str, message: str) -> None:
@@ -22,7 +22,7 @@ def test_unknown_names(name: str, message: str) -> None:
 
 @pytest.mark.parametrize("name", ["digits", "cifar100", "set.npz"])
 def test_image_size_where_there_is_no_choice(name: str) -> None:
-    with pytest.raises(UserError, match=f"image_size=9: {name} has"):
+    with pytest.raises(UserError, match=f"image_size: 9 is not for {name}"):
         load(name, image_size=9)
 
 

@@ -9,7 +9,8 @@ from torch import Tensor
 from ssil.data import Dataset, Resident, Transform, validation_split
 from ssil.data.dataset import select, split
 from ssil.data.subset import subset
-from ssil.types import Samples, UserError
+from ssil.errors import UserError
+from ssil.types import Samples
 
 
 def samples(count: int, classes: int, seed: int) -> Samples:

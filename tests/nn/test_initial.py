@@ -6,8 +6,8 @@ import pytest
 import torch
 from torch import nn
 
+from ssil.errors import UserError
 from ssil.nn import LinearHead, Norm, backbones, build, initialise
-from ssil.types import UserError
 
 
 def seeded(seed: int) -> torch.Generator:

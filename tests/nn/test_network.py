@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 import torch
 
+from ssil.errors import UserError
 from ssil.nn import LinearHead, Network, backbones, build, find_backbone
 from ssil.plugins import load_object
-from ssil.types import UserError
 
 IMAGES = torch.randn(4, 3, 16, 16, generator=torch.Generator().manual_seed(5))
 

@@ -1,9 +1,9 @@
 import pytest
 
+from ssil.errors import UserError
 from ssil.memory import Fixed, Growing
 from ssil.paper.scenarios import find, scenarios
 from ssil.scenario import task_sizes
-from ssil.types import UserError
 
 ROWS = [  # number, name, tasks in all, first task, later tasks, exemplars per class: first -> end, N_M, in tables
     (1, "imagenet-base-fixed-t10-5k", 10, 100, 100, 50, 5, 32, True),

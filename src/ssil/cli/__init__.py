@@ -8,6 +8,7 @@ from difflib import get_close_matches
 from cyclopts import App, CycloptsError, UnknownCommandError, UnusedCliTokensError
 
 from ssil import __version__
+from ssil.errors import UserError
 
 COMMANDS = {
     "demo": "Compare three methods on a small stream, in under 3 minutes.",
@@ -47,12 +48,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt as stopped:
         print(f"interrupted{': ' if stopped.args else ''}{stopped}", file=sys.stderr)
         return 130
-    except Exception as error:
-        from ssil.types import UserError  # brings torch, so not before it is needed
-
-        if isinstance(error, UserError):
-            return _refuse(str(error))
-        raise
+    except UserError as error:
+        return _refuse(str(error))
     return 0
 
 

@@ -49,7 +49,7 @@ class Bars(Reporter):
         """Set the stream's bar to what is done."""
         super().started(record)
         self.run += 1
-        self.bars.reset(self.stream, total=self.runs * UNIT, completed=self._done(0), description="stream")
+        self.bars.reset(self.stream, total=self.runs * UNIT, completed=self._done(0), description=self._name())
 
     def begun(self, pace: Pace) -> None:
         """Begin the task's bar."""
@@ -77,6 +77,9 @@ class Bars(Reporter):
         sizes, tasks = self.record.task_sizes, len(self.record.tasks)
         classes = sum(sizes[:tasks]) + part / UNIT * sum(sizes[tasks : tasks + 1])
         return round((self.run - 1 + classes / sum(sizes)) * UNIT)
+
+    def _name(self) -> str:
+        return f"run {self.run}/{self.runs}" if self.runs > 1 else "stream"
 
     def _view(self) -> RenderableType:
         return Group(self.above(), self.bars) if self.run else self.bars

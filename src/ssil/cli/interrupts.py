@@ -30,6 +30,7 @@ class Interrupts:
         if self.requested or not self.training:
             raise KeyboardInterrupt
         self.requested = True
+        print("stopping after the next step; Ctrl-C again stops at once", file=sys.stderr)
 
 
 @contextmanager
@@ -38,6 +39,12 @@ def saying_how_to_go_on(out: Path | None) -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:
-        again = shlex.join(["ssil", *sys.argv[1:]])
-        kept = f"the state is kept in {out}; go on with: {again}" if out else "nothing is kept without --out DIR"
-        raise KeyboardInterrupt(kept) from None
+        raise KeyboardInterrupt(_kept(out)) from None
+
+
+def _kept(out: Path | None) -> str:
+    if out is None:
+        return "without --out nothing is kept"
+    if not out.exists():
+        return "nothing had been done yet"
+    return f"the last checkpoint is kept in {out}; go on with: {shlex.join(['ssil', *sys.argv[1:]])}"

@@ -2,7 +2,8 @@
 
 import inspect
 from dataclasses import fields
-from typing import Annotated, Any, Literal, get_args, get_origin
+from types import NoneType, UnionType
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from cyclopts import App, Parameter
 from rich.console import Group, RenderableType
@@ -73,7 +74,11 @@ def _type(kind: Any) -> str:
     """
     if get_origin(kind) is Literal:
         return " | ".join(map(str, get_args(kind)))
-    return kind.__name__ if isinstance(kind, type) else str(kind)
+    if get_origin(kind) is Annotated:
+        return _type(get_args(kind)[0])
+    if get_origin(kind) in (Union, UnionType):
+        return " | ".join(map(_type, get_args(kind)))
+    return "None" if kind is NoneType else kind.__name__ if isinstance(kind, type) else str(kind)
 
 
 def _shown(value: Any) -> str:

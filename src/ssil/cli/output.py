@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 from rich.box import SIMPLE_HEAD
-from rich.console import Console
+from rich.console import Console, JustifyMethod
 from rich.table import Table
 
 Json = Annotated[bool, Parameter(negative="", show_default=False, help="print a JSON object a line, for programs")]
@@ -15,7 +15,8 @@ Json = Annotated[bool, Parameter(negative="", show_default=False, help="print a 
 
 def console() -> Console:
     """The terminal; a pipe or a file gets lines as long as they need to be."""
-    return Console(highlight=False, soft_wrap=True, width=None if sys.stdout.isatty() else 240)
+    terminal = sys.stdout.isatty()
+    return Console(highlight=False, soft_wrap=not terminal, width=None if terminal else 240)
 
 
 def json_line(**value: Any) -> None:
@@ -27,5 +28,6 @@ def table(*columns: str, words: int = 1, title: str | None = None) -> Table:
     """An empty table; the first so many columns hold words, the others numbers."""
     made = Table(box=SIMPLE_HEAD, show_edge=False, title=title, title_justify="left", title_style="bold")
     for index, column in enumerate(columns):
-        made.add_column(column, justify="left" if index < words else "right", no_wrap=index >= words)
+        justify: JustifyMethod = "left" if index < words else "right"
+        made.add_column(column, justify=justify, overflow="fold", no_wrap=index >= words)
     return made

@@ -10,8 +10,8 @@ from cyclopts import Group, Parameter
 from pydantic.fields import FieldInfo
 
 from ssil.config import RunConfig, make_config, read_toml
+from ssil.errors import UserError
 from ssil.paper.scenarios import find
-from ssil.types import UserError
 
 Command = TypeVar("Command", bound=Callable[..., None])
 
@@ -113,14 +113,17 @@ def _over(base: Mapping[str, Any], top: Mapping[str, Any]) -> dict[str, Any]:
     """
     displaced = {rival for name in top for rival in _DISPLACES.get(name, ())} - set(top)
     merged = {name: value for name, value in base.items() if name not in displaced} | dict(top)
-    both = [layer["options"] for layer in (base, top) if isinstance(layer.get("options"), dict)]
-    return merged | ({"options": both[0] | both[1]} if len(both) == 2 else {})
+    if "options" in base:  # a table, or what `RunConfig` is going to refuse
+        table = base["options"]
+        merged["options"] = table | top.get("options", {}) if isinstance(table, dict) else table
+    return merged
 
 
 def _of_scenario(key: str) -> dict[str, Any]:
     scenario = find(key)
     names = ("dataset", "classes", "tasks", "large_base", "memory", "memory_per_class")
-    return {name: value for name in names if (value := getattr(scenario, name)) is not None}
+    chosen = {name: value for name in names if (value := getattr(scenario, name)) is not None}
+    return {"backbone": "resnet18", **chosen}  # the paper's network for all 60
 
 
 def _parsed(flags: Mapping[str, Any]) -> dict[str, Any]:

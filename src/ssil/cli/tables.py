@@ -1,6 +1,7 @@
 """Records as tables for the terminal."""
 
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 from rich.table import Table
 
@@ -12,11 +13,18 @@ from ssil.record import Record, Summary, TaskRecord, summarise
 def title(record: Record) -> str:
     """A run in a line: method, data, stream, memory, seed."""
     config, sizes = record.config, record.task_sizes
-    memory = (
-        f"{config['memory_per_class']} a class" if "memory_per_class" in config else config.get("memory", "default")
-    )
-    stream = f"{sum(sizes)} classes in {len(sizes)} tasks"
-    return f"{config['method']} on {config['dataset']}: {stream}, memory {memory}, seed {config['seed']}"
+    stream = f"{sum(sizes)} classes in {len(sizes)} tasks, {_memory(config['memory'])}"
+    return f"{config['method']} on {config['dataset']}: {stream}, seed {config['seed']}"
+
+
+def _memory(room: Mapping[str, Any]) -> str:
+    """The room for exemplars, by its kind.
+
+    >>> _memory({"kind": "fixed", "total": 500}), _memory({"kind": "nothing"})
+    ('500 exemplars', 'no exemplars')
+    """
+    sizes = {"fixed": "{total}", "growing": "{per_class} a class as", "nothing": "no", "unlimited": "all images as"}
+    return sizes[room["kind"]].format(**room) + " exemplars"
 
 
 def seconds(value: float) -> str:
@@ -88,7 +96,7 @@ def confusion(record: Record) -> Table:
     """True task by predicted task after the last task done, each row in percent."""
     tasks = record.tasks[-1].task
     numbers = [str(task) for task in range(1, tasks + 1)]
-    made = table("true task", *numbers, title=f"predicted task after task {tasks} (% of the true task's test images)")
+    made = table("true task", *numbers, title=f"predicted task after task {tasks}, % of the true task")
     for number, row in zip(numbers, record.tasks[-1].confusion, strict=True):
         made.add_row(number, *(f"{100 * count / max(sum(row), 1):.0f}" for count in row))
     return made

@@ -40,7 +40,7 @@ class Reporter(Watcher):
             self.task, self._since, self._images = task, time.monotonic(), pace.images
             self.begun(pace)
             if resumed:
-                self.resumed(f"going on in task {task}, epoch {pace.epoch + 1}/{pace.epochs}, step {pace.step}")
+                self.resumed(f"going on in task {task}, epoch {min(pace.epoch + 1, pace.epochs)}/{pace.epochs}")
 
     def begun(self, pace: Pace) -> None:
         """The first step of a task in this process is done."""

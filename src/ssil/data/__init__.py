@@ -8,7 +8,7 @@ from ssil.data.augment import Draws, Transform
 from ssil.data.dataset import Dataset, Info
 from ssil.data.resident import Resident
 from ssil.data.subset import subset, validation_split
-from ssil.types import UserError
+from ssil.errors import UserError
 
 __all__ = ["Dataset", "Draws", "Info", "Resident", "Transform", "describe", "load", "validation_split"]
 
@@ -54,9 +54,7 @@ def _whole(name: str, root: Path | None, image_size: int | None, seed: int) -> D
     if name not in NAMES and path.suffix != ".npz":
         raise UserError(f"dataset: {name!r} is neither a built-in set nor a folder or .npz file; {_cure(name)}")
     if image_size is not None:
-        raise UserError(
-            f"image_size: {image_size} is not for {name}, which has its own size; leave it out"
-        )
+        raise UserError(f"image_size: {image_size} is not for {name}, which has its own size; leave it out")
     if name == "digits":
         return digits.digits(seed)
     return cifar.cifar100(root) if name == "cifar100" else arrays.arrays(path)

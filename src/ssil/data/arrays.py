@@ -10,7 +10,8 @@ from ssil.data.augment import generic
 from ssil.data.cache import BROKEN
 from ssil.data.dataset import Dataset, Info
 from ssil.data.resident import Resident
-from ssil.types import Samples, UserError
+from ssil.errors import UserError
+from ssil.types import Samples
 
 INFO = Info("FILE.npz", "your own arrays x_train, y_train, x_test, y_test", "any", "any, grey or colour", "a file")
 KEYS = ("x_train", "y_train", "x_test", "y_test")

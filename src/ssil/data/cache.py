@@ -47,6 +47,7 @@ def _write(path: Path, arrays: Arrays) -> None:
         aside = Path(file.name)
         try:
             np.savez(file, **arrays)  # type: ignore[arg-type]
+            file.flush()
             aside.replace(path)
         finally:
             aside.unlink(missing_ok=True)

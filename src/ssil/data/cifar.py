@@ -12,7 +12,8 @@ from ssil.data.augment import Transform
 from ssil.data.cache import data_root
 from ssil.data.dataset import Dataset, Info
 from ssil.data.resident import Resident
-from ssil.types import Samples, UserError
+from ssil.errors import UserError
+from ssil.types import Samples
 
 FOLDER = "cifar-100-binary"
 ARCHIVE = f"{FOLDER}.tar.gz"

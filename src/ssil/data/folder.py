@@ -11,7 +11,8 @@ from ssil.data.augment import generic
 from ssil.data.dataset import Dataset, Info, select, split
 from ssil.data.decode import UnreadableError, decode
 from ssil.data.resident import Resident
-from ssil.types import Samples, UserError
+from ssil.errors import UserError
+from ssil.types import Samples
 
 SIZE = 64
 INFO = Info(

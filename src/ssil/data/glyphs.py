@@ -15,8 +15,9 @@ from ssil.data.cache import Arrays, cached
 from ssil.data.dataset import Dataset, Info
 from ssil.data.distort import DRAWS, FRAGMENTS, distort
 from ssil.data.resident import Resident
+from ssil.errors import UserError
 from ssil.randomness import Randomness
-from ssil.types import Samples, UserError
+from ssil.types import Samples
 
 VERSION = 1  # to be raised with any change of the pixels
 POOL = 100  # the characters of which fragments are taken

@@ -6,7 +6,8 @@ from dataclasses import replace
 import torch
 
 from ssil.data.dataset import Dataset, select, split
-from ssil.types import Samples, UserError
+from ssil.errors import UserError
+from ssil.types import Samples
 
 
 def subset(

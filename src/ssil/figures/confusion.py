@@ -29,12 +29,13 @@ def _panel(axes: Axes, record: Record) -> AxesImage:
     counts = record.tasks[-1].confusion
     shares = _row_percent(counts)
     tasks = range(1, len(shares) + 1)
-    image = axes.imshow(shares, cmap="cividis_r", vmin=0, vmax=100)
+    image = axes.imshow(shares, cmap="Blues", vmin=0, vmax=100)
     axes.set_xticks(range(len(tasks)), [str(task) for task in tasks])
     axes.set_yticks(range(len(tasks)), [str(task) for task in tasks])
     axes.set_xlabel("predicted task")
     axes.set_title(f"{method_of(record)}: {newest_share(counts):.0f} % on the newest task", loc="left", weight="bold")
     axes.spines[:].set_visible(False)
+    axes.tick_params(length=0)
     if len(shares) <= 12:
         _write_numbers(axes, shares)
     return image
@@ -48,5 +49,5 @@ def _row_percent(counts: Sequence[Sequence[int]]) -> Table:
 
 def _write_numbers(axes: Axes, shares: Table) -> None:
     for (true, predicted), share in np.ndenumerate(shares):
-        colour = "white" if share > 50 else "black"
+        colour = "white" if share > 60 else "black"
         axes.text(predicted, true, f"{share:.0f}", ha="center", va="center", size=8, color=colour)

@@ -42,5 +42,6 @@ def _frame(axes: Axes, longest: Record) -> None:
     axes.set_xticks([task.classes_seen for task in longest.tasks])
     axes.set_xlabel("classes seen")
     axes.set_ylabel("top-1 accuracy over all classes seen (%)")
-    axes.set_title(f"{longest.config['dataset']}, {len(longest.task_sizes)} tasks", loc="left", weight="bold")
-    axes.legend(frameon=False, loc="best")
+    stream = f"{sum(longest.task_sizes)} classes in {len(longest.task_sizes)} tasks"
+    axes.set_title(f"{longest.config['dataset']}: {stream}", loc="left", weight="bold")
+    axes.legend(frameon=False, loc="best", handlelength=3.5)

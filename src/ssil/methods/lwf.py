@@ -4,7 +4,7 @@ from functools import partial
 
 from ssil import losses
 from ssil.batches import NewOnly
-from ssil.method import Method, Phase, Term, mean
+from ssil.method import Method, Phase, Temperature, Term, mean
 from ssil.nn import LinearHead
 from ssil.registry import register
 from ssil.schedule import Training
@@ -13,7 +13,7 @@ from ssil.types import Classes
 
 
 @register(official={"kd_tau_sq": True})
-def lwf(training: Training, *, temperature: float = 2.0, kd_tau_sq: bool = False, min_group: int = 2) -> Method:
+def lwf(training: Training, *, temperature: Temperature = 2.0, kd_tau_sq: bool = False, min_group: int = 2) -> Method:
     """LwF: Learning without Forgetting (Li & Hoiem, ECCV 2016): new classes' softmax and TKD, no exemplars.
 
     As in SS-IL, fewer new classes than `min_group` share one softmax with all others: their own would give no signal.

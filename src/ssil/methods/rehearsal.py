@@ -5,7 +5,7 @@ from typing import Literal
 
 from ssil import losses
 from ssil.batches import Batches, Mixed, Replay
-from ssil.method import Method, Phase, Term, mean
+from ssil.method import Count, Method, Phase, Term, mean
 from ssil.nn import LinearHead
 from ssil.registry import register
 from ssil.schedule import Training
@@ -37,7 +37,7 @@ def ft(training: Training) -> Method:
 
 
 @register()
-def er(training: Training, *, replay_batch: int | None = None) -> Method:
+def er(training: Training, *, replay_batch: Count | None = None) -> Method:
     """ER: experience replay, exemplars in every batch (Chaudhry et al., 2019; here over many epochs)."""
     return _method(training, Replay(training.batch, replay_batch or training.replay))
 

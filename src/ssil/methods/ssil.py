@@ -7,14 +7,12 @@ from torch import Tensor
 
 from ssil import losses
 from ssil.batches import Batches, ClassBalanced, Mixed, Replay
-from ssil.method import Method, Phase, Term, mean
+from ssil.method import Count, Method, Phase, Temperature, Term, mean
 from ssil.nn import LinearHead
 from ssil.registry import register
 from ssil.schedule import Training
 from ssil.snapshot import Step
 from ssil.types import Classes
-
-Distil = Literal["tkd", "gkd", "none"]
 
 
 @register(official={"lr_by_task": True, "kd_tau_sq": True})
@@ -22,10 +20,10 @@ def ssil(
     training: Training,
     *,
     softmax: Literal["separate", "joint"] = "separate",
-    distil: Distil = "tkd",
+    distil: Literal["tkd", "gkd", "none"] = "tkd",
     batches: Literal["replay", "mixed"] = "replay",
-    replay_batch: int | None = None,
-    temperature: float = 2.0,
+    replay_batch: Count | None = None,
+    temperature: Temperature = 2.0,
     kd_tau_sq: bool = False,
     tkd_reduction: Literal["sum", "mean"] = "sum",
     min_group: int = 2,
@@ -34,12 +32,12 @@ def ssil(
 
     Old and new classes have a softmax each (CE-SS), distillation goes task by task (TKD), and every batch holds
     exemplars (ER). The equations weigh distillation by 1; `kd_tau_sq` multiplies it by temperature**2, as the
-    authors' code does. `min_group` is a departure: with fewer new classes than that, the separated softmax gives
+    authors' code does. `min_group` is a departure: over fewer old or new classes than that, a separate softmax gives
     (almost) no signal, so the task uses one softmax over all classes on class-balanced batches, and consecutive
     tasks so small share a block of TKD.
     """
-    replay = replay_batch or training.replay
-    usual: Batches = Replay(training.batch, replay) if batches == "replay" else Mixed(training.batch)
+    replay = Replay(training.batch, replay_batch or training.replay)
+    usual: Batches = replay if batches == "replay" else Mixed(training.batch)
 
     def distillation(step: Step) -> Tensor:
         student, teacher = step.output.logits, step.teachers["old"].output.logits
@@ -58,12 +56,12 @@ def ssil(
 
     def plan(classes: Classes) -> tuple[Phase, ...]:
         separate = softmax == "separate"
-        small = separate and classes.old > 0 and classes.new < min_group
+        small = separate and classes.old > 0 and min(classes.old, classes.new) < min_group
         return (
             Phase(
                 "main",
                 loss=partial(loss, separate=separate and not small),
-                batches=ClassBalanced(training.batch + replay) if small else usual,
+                batches=ClassBalanced(training.batch) if small else usual,
                 schedule=training.schedule(classes.task),
                 teachers=("old",) if distil != "none" and classes.old else (),
             ),
@@ -73,7 +71,9 @@ def ssil(
 
 
 @register()
-def ce(training: Training, *, batches: Literal["replay", "mixed"] = "mixed", replay_batch: int | None = None) -> Method:
+def ce(
+    training: Training, *, batches: Literal["replay", "mixed"] = "replay", replay_batch: Count | None = None
+) -> Method:
     """CE: one softmax and no distillation, on SS-IL's schedule (an ablation of SS-IL, ICCV 2021, Fig. 6)."""
     return ssil(training, softmax="joint", distil="none", batches=batches, replay_batch=replay_batch)
 
@@ -82,8 +82,8 @@ def ce(training: Training, *, batches: Literal["replay", "mixed"] = "mixed", rep
 def ce_ss(
     training: Training,
     *,
-    batches: Literal["replay", "mixed"] = "mixed",
-    replay_batch: int | None = None,
+    batches: Literal["replay", "mixed"] = "replay",
+    replay_batch: Count | None = None,
     min_group: int = 2,
 ) -> Method:
     """CE-SS: separated softmax without distillation (an ablation of SS-IL, ICCV 2021, Fig. 6)."""
@@ -95,8 +95,8 @@ def ce_tkd(
     training: Training,
     *,
     batches: Literal["replay", "mixed"] = "mixed",
-    replay_batch: int | None = None,
-    temperature: float = 2.0,
+    replay_batch: Count | None = None,
+    temperature: Temperature = 2.0,
     kd_tau_sq: bool = False,
     tkd_reduction: Literal["sum", "mean"] = "sum",
 ) -> Method:
@@ -117,8 +117,8 @@ def ce_gkd(
     training: Training,
     *,
     batches: Literal["replay", "mixed"] = "mixed",
-    replay_batch: int | None = None,
-    temperature: float = 2.0,
+    replay_batch: Count | None = None,
+    temperature: Temperature = 2.0,
     kd_tau_sq: bool = False,
 ) -> Method:
     """CE+GKD: one softmax, distillation over all old classes at once (SS-IL, ICCV 2021, section 3 and Fig. 8)."""

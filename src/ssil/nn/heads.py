@@ -41,7 +41,7 @@ class Head(nn.Module):
 
 
 class LinearHead(Head):
-    """Logits W f + b. New rows start as PyTorch's linear layer does, or at zero.
+    """Logits W f + b. New rows start as PyTorch's linear layer does; with "zero", those after the first task at zero.
 
     Zero is what a head allocated for all classes at the start amounts to, as in the code of SS-IL's authors: weight
     decay has shrunk the rows of classes not yet seen to next to nothing by the time that they arrive.
@@ -65,7 +65,7 @@ class LinearHead(Head):
         """Rows of the weights and the biases."""
         width = self.weight.shape[1]
         rows = {"weight": torch.zeros(new, width)} | ({} if self.bias is None else {"bias": torch.zeros(new)})
-        if self.init == "default":
+        if self.init == "default" or not self.classes:
             for tensor in rows.values():
                 uniform_(tensor, width, generator)
         return rows

@@ -7,7 +7,7 @@ from torch import nn
 from torch.nn.modules.batchnorm import _NormBase
 from torch.nn.modules.conv import _ConvNd
 
-from ssil.types import UserError
+from ssil.errors import UserError
 
 
 def initialise(module: nn.Module, generator: torch.Generator) -> None:

@@ -7,11 +7,12 @@ from typing import Self
 import torch
 from torch import Tensor, nn
 
+from ssil.errors import UserError
 from ssil.nn.backbones import find_backbone
 from ssil.nn.blocks import Backbone, Norm
 from ssil.nn.heads import Head
 from ssil.nn.initial import initialise
-from ssil.types import Output, UserError
+from ssil.types import Output
 
 
 class Network(nn.Module):
@@ -25,7 +26,9 @@ class Network(nn.Module):
     def forward(self, images: Tensor) -> Output:
         """Logits, features and stage maps of a batch (B, C, H, W)."""
         features, stages = self.backbone(images)
-        return Output(self.head(features), features, stages)
+        with torch.autocast(images.device.type, enabled=False):  # in bf16, many classes' scores would be equal
+            features = features.to(images.dtype)
+            return Output(self.head(features), features, stages)
 
     def grow(self, new: int, generator: torch.Generator) -> Self:
         """A trainable copy whose head has `new` more classes; this network stays as it is."""

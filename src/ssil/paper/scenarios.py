@@ -5,7 +5,7 @@ from difflib import get_close_matches
 from functools import cache
 from itertools import product
 
-from ssil.types import UserError
+from ssil.errors import UserError
 
 DATASETS = {
     "imagenet": (1_000, (5, 10, 20)),

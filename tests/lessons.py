@@ -22,6 +22,7 @@ from ssil.types import Images, Samples
 IMAGES = (6, 5, 1, 4, 6, 3)
 SETTINGS: dict[str, Any] = {
     "task_sizes": (3, 1, 2),
+    "class_order": 0,
     "memory": 9,
     "epochs": 2,
     "later_epochs": 2,
@@ -31,7 +32,7 @@ SETTINGS: dict[str, Any] = {
     "momentum": 0.9,
     "weight_decay": 1e-4,
 }
-"""Uneven tasks, one of them of a single class; a class of one image; the same training for all methods."""
+"""Uneven tasks, one of them of a single class (not the one that has one image); the same training for all methods."""
 
 
 class Recorded:
@@ -47,6 +48,9 @@ class Recorded:
 
     def __len__(self) -> int:
         return len(self.images)
+
+    def to(self, device: torch.device) -> "Recorded":
+        return Recorded(self.images.to(device))
 
     def fetch(self, indices: Tensor) -> Tensor:
         self.asked.append(indices)

@@ -1,0 +1,5 @@
+"""What goes wrong through no fault of the program."""
+
+
+class UserError(Exception):
+    """Bad input. The message names the field, the value and the cure, in one line."""

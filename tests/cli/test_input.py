@@ -1,0 +1,102 @@
+"""Bad input: one line on stderr, exit code 2, nothing written."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from ssil import __version__
+from ssil.cli import COMMANDS, main
+
+TINY = {"--dataset": "digits", "--tasks": "2", "--epochs": "1", "--train-per-class": "4", "--backbone": "resnet14"}
+
+
+def tiny(flag: str, value: str) -> list[str]:
+    """A command that would run, but for one flag."""
+    return ["run", *(word for pair in (TINY | {flag: value}).items() for word in pair)]
+
+
+@pytest.fixture(autouse=True)
+def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["rnu"], "unknown command 'rnu'; did you mean 'run'?"),
+        (["unheard-of"], "unknown command 'unheard-of'; there are: demo, run"),
+        (["run", "--taks", "3"], "--taks.*--tasks"),
+        (["run", "a.toml", "more"], "'more'; see `ssil run --help`"),
+        (["run", "--tasks", "ten"], "tasks: 'ten'"),
+        (["run", "--task-sizes", "5,x"], "task_sizes: 'x'"),
+        (["run", "--profile", "quik"], 'quik.*"quick"'),
+        (["run", "--tasks"], "--tasks requires an argument"),
+        (["run", "--option", "temperature"], "option: 'temperature' has no value; write --option name=value"),
+        (["run", "--memory", "20", "--memory-per-class", "2"], "memory: give --memory"),
+        (["run", "--checkpoint-every", "soon"], "checkpoint_every: 'soon'"),
+        (["run", "--scenario", "imagnet-base-fixed-t10-10k"], "scenario: .*imagenet-base-fixed-t10-10k"),
+        (["run", "missing.toml"], "config: missing.toml can't be read"),
+        (tiny("--method", "sssil"), "method: .*'sssil'.*'ssil'"),
+        (tiny("--dataset", "digitz"), "digitz.*digits"),
+        (tiny("--backbone", "resnet15"), "backbone: .*'resnet15'.*resnet14"),
+        (tiny("--option", "temprature=2"), "options: ssil has no option 'temprature'.*'temperature'"),
+        (tiny("--option", "temperature=hot"), "options.temperature: 'hot'"),
+        (tiny("--memory", "9"), "memory: 9 .* 10 classes"),
+        (tiny("--tasks", "11"), "tasks: 11 tasks .* 10 classes"),
+        (["methods", "lfw"], "method: .*'lfw'.*'lwf'"),
+        (["show", "nowhere"], "run: nowhere holds no record.json"),
+    ],
+)
+def test_bad_input(arguments: list[str], said: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    out = ["--out", "kept"] if arguments[0] == "run" else []
+    assert main([*arguments, *out]) == 2
+    output, error = capfd.readouterr()
+    assert output == ""
+    assert error.startswith("error: ")
+    assert error.count("\n") == 1
+    assert re.search(said, error)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("tasks = ", "config: bad.toml is not valid TOML"),
+        ("taks = 3", "taks: no such setting; did you mean 'tasks'?"),
+        ("tasks = 'three'", "tasks: 'three'"),
+        ("options = 3", "options: 3"),
+    ],
+)
+def test_bad_file(text: str, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("bad.toml").write_text(text)
+    assert main(["run", "bad.toml", "--option", "temperature=2", "--out", "kept"]) == 2
+    assert said in capsys.readouterr().err
+    assert [path.name for path in tmp_path.iterdir()] == ["bad.toml"]
+
+
+def test_an_unforeseen_error_is_not_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr("ssil.cli.launch.run", broken)
+    with pytest.raises(ZeroDivisionError):
+        main(["run"])
+
+
+def test_help_waits_for_nothing_heavy() -> None:
+    code = "import sys, ssil.cli; print({'torch', 'pydantic', 'lightning_fabric', 'matplotlib'} & set(sys.modules))"
+    assert subprocess.check_output([sys.executable, "-c", code], text=True).strip() == "set()"
+
+
+def test_version(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out.strip() == __version__
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_help_has_an_example(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([command, "--help"]) == 0
+    assert f"  ssil {command}" in capsys.readouterr().out.partition("Examples:")[2]

@@ -1,0 +1,50 @@
+"""`ssil methods`, `ssil datasets`, `ssil scenarios`."""
+
+import json
+from typing import Any
+
+import pytest
+
+from ssil import data
+from ssil.cli import main
+from ssil.paper.scenarios import scenarios
+from ssil.recipes import recipes
+
+
+def _objects(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> list[dict[str, Any]]:
+    assert main([*arguments, "--json"]) == 0
+    return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+
+
+def test_methods(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["methods"]) == 0
+    shown = capsys.readouterr().out
+    assert all(recipe.summary in shown for recipe in recipes().values())
+    assert [entry["name"] for entry in _objects(["methods"], capsys)] == list(recipes())
+
+
+def test_a_method(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["methods", "ssil"]) == 0
+    shown = capsys.readouterr().out
+    assert "softmax" in shown
+    assert "separate | joint" in shown
+    assert "`min_group` is a departure" in shown
+    (entry,) = _objects(["methods", "ssil"], capsys)
+    assert entry["options"]["temperature"] == {"type": "float", "default": 2.0}
+    assert [entry["profiles"][name]["kd_tau_sq"] for name in ("paper", "official", "quick")] == [False, True, False]
+    assert entry["profiles"]["quick"]["epochs"] < entry["profiles"]["paper"]["epochs"]
+
+
+def test_datasets(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["datasets"]) == 0
+    shown = capsys.readouterr().out
+    assert all(info.name in shown for info in data.describe())
+    assert _objects(["datasets"], capsys) == [info._asdict() for info in data.describe()]
+
+
+def test_scenarios(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["scenarios"]) == 0
+    shown = capsys.readouterr().out.splitlines()
+    row = next(line.split() for line in shown if "imagenet-largebase-fixed-t10-10k" in line)
+    assert row == ["32", "imagenet-largebase-fixed-t10-10k", "1", "+", "10", "500,", "then", "50", "10000", "32", "yes"]
+    assert [entry["name"] for entry in _objects(["scenarios"], capsys)] == [one.name for one in scenarios()]

@@ -1,0 +1,107 @@
+"""From a command line to a configuration."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ssil.cli import app
+from ssil.config import RunConfig
+from ssil.paper.scenarios import find
+
+
+@pytest.fixture
+def resolved(monkeypatch: pytest.MonkeyPatch) -> list[RunConfig]:
+    """The configurations that commands would have run."""
+    seen: list[RunConfig] = []
+    monkeypatch.setattr("ssil.cli.launch.launch", lambda config, json: seen.append(config))
+    return seen
+
+
+EVERY_FLAG: dict[str, tuple[str, Any]] = {
+    "--dataset": ("digits", "digits"),
+    "--classes": ("8", 8),
+    "--train-per-class": ("7", 7),
+    "--test-per-class": ("6", 6),
+    "--image-size": ("16", 16),
+    "--validate": ("0.1", 0.1),
+    "--tasks": ("4", 4),
+    "--task-sizes": ("4,3,1", (4, 3, 1)),
+    "--class-order": ("5", 5),
+    "--memory": ("100", 100),
+    "--memory-per-class": ("3", 3),
+    "--selection": ("herding", "herding"),
+    "--method": ("ft", "ft"),
+    "--profile": ("quick", "quick"),
+    "--epochs": ("9", 9),
+    "--later-epochs": ("5", 5),
+    "--lr": ("0.1,0.03,0.01", (0.1, 0.03, 0.01)),
+    "--milestones": ("4,7", (4, 7)),
+    "--decay": ("0.2", 0.2),
+    "--batch": ("32", 32),
+    "--momentum": ("0.8", 0.8),
+    "--weight-decay": ("5e-4", 5e-4),
+    "--new-head-init": ("zero", "zero"),
+    "--backbone": ("resnet20", "resnet20"),
+    "--norm": ("group", "group"),
+    "--seed": ("2", 2),
+    "--precision": ("64-true", "64-true"),
+    "--out": ("runs/a", Path("runs/a")),
+    "--data-root": ("data", Path("data")),
+    "--device": ("cpu", "cpu"),
+    "--devices": ("2", 2),
+    "--threads": ("1", 1),
+    "--checkpoint-every": ("90s", "90s"),
+}
+
+
+def test_there_is_a_flag_for_every_field() -> None:
+    named = {flag.lstrip("-").replace("-", "_") for flag in EVERY_FLAG}
+    assert named - {"validate"} == set(RunConfig.model_fields) - {"validation", "options", "large_base", "lr_by_task"}
+
+
+@pytest.mark.parametrize("flag", EVERY_FLAG)
+def test_a_flag_sets_its_field(flag: str, resolved: list[RunConfig]) -> None:
+    text, value = EVERY_FLAG[flag]
+    app(["run", flag, text])
+    field = flag.lstrip("-").replace("-", "_").replace("validate", "validation")
+    assert getattr(resolved[0], field) == value
+    assert type(getattr(resolved[0], field)) is type(value)
+    assert resolved[0].model_fields_set == {field}
+
+
+def test_switches_options_and_a_single_rate(resolved: list[RunConfig]) -> None:
+    app(
+        ["run", "--large-base", "--no-lr-by-task", "--lr", "0.5", "--option", "temperature=4", "--option", "distil=gkd"]
+    )
+    assert (resolved[0].large_base, resolved[0].lr_by_task) == (True, False)
+    assert resolved[0].lr == 0.5
+    assert resolved[0].options == {"temperature": 4, "distil": "gkd"}
+
+
+def test_flags_override_the_file(tmp_path: Path, resolved: list[RunConfig]) -> None:
+    file = tmp_path / "a.toml"
+    file.write_text("tasks = 5\nseed = 3\nvalidate = 0.2\nmemory = 99\n[options]\ntemperature = 2\nmin_group = 3\n")
+    app(["run", str(file), "--tasks", "4", "--validate", "0.1", "--memory-per-class", "7", "--option", "temperature=9"])
+    config = resolved[0]
+    assert (config.tasks, config.seed, config.validation) == (4, 3, 0.1)
+    assert (config.memory, config.memory_per_class) == (None, 7)
+    assert config.options == {"temperature": 9, "min_group": 3}
+
+
+@pytest.mark.parametrize("key", ["32", "imagenet-largebase-fixed-t10-10k"])
+def test_scenario(key: str, resolved: list[RunConfig]) -> None:
+    app(["run", "--scenario", key, "--dataset", "elsewhere"])
+    config, scenario = resolved[0], find(key)
+    assert config.dataset == "elsewhere"
+    for name in ("classes", "tasks", "large_base", "memory", "memory_per_class"):
+        assert getattr(config, name) == getattr(scenario, name)
+
+
+def test_scenario_in_a_file_gives_way_to_all_else(tmp_path: Path, resolved: list[RunConfig]) -> None:
+    file = tmp_path / "a.toml"
+    file.write_text('scenario = 1\nmemory_per_class = 3\ndataset = "digits"\n')
+    app(["run", str(file), "--task-sizes", "5,5"])
+    config = resolved[0]
+    assert (config.dataset, config.memory, config.memory_per_class) == ("digits", None, 3)
+    assert (config.task_sizes, config.large_base) == ((5, 5), False)

@@ -1,0 +1,99 @@
+from dataclasses import fields, replace
+
+import pytest
+import torch
+from torch import Tensor
+
+import tiny
+from ssil import evaluate
+from ssil.engine import fresh
+from ssil.evaluate import features, predict, teacher_ratio
+from ssil.metrics import Predictions
+from ssil.prepare import Plan, prepare
+from ssil.snapshot import Snapshot
+from ssil.types import Samples, Scorer
+
+
+@pytest.fixture(scope="module")
+def plan(tmp_path_factory: pytest.TempPathFactory) -> Plan:
+    """Seven classes, four and three, in double precision."""
+    dataset = tiny.patterns(tmp_path_factory.mktemp("evaluate") / "patterns.npz", [3] * 7)
+    return prepare(tiny.config(dataset, tasks=2, precision="64-true"))
+
+
+def untrained(plan: Plan, task: int) -> Snapshot:
+    """A network with its first weights, which knows the classes of so many tasks."""
+    classes = plan.stream.tasks[task - 1].classes
+    return Snapshot(fresh(plan.configured.method, classes, plan.bench).clone(), classes, {"main": Scorer()})
+
+
+def scores(snapshot: Snapshot, plan: Plan, indices: Tensor) -> Tensor:
+    pictures = plan.bench.transform.test(plan.stream.test.images.fetch(indices), torch.float64)
+    logits: Tensor = snapshot.network(pictures).logits
+    return logits
+
+
+def equal(these: Predictions, those: Predictions) -> bool:
+    columns = [(getattr(these, part.name), getattr(those, part.name)) for part in fields(these)]
+    return all(torch.allclose(a, b, rtol=1e-9, equal_nan=True) for a, b in columns)
+
+
+def test_predictions_against_one_image_at_a_time(plan: Plan) -> None:
+    snapshot, test = untrained(plan, 2), plan.stream.test
+    indices = torch.tensor([9, 0, 27, 4])
+    predictions = predict(snapshot, indices, test, plan.bench)
+    for row, index in enumerate(indices):
+        logits = scores(snapshot, plan, index[None])[0]
+        chances = (logits - logits.logsumexp(0)).exp()
+        assert predictions.labels[row] == test.labels[index]
+        assert predictions.top[row].tolist() == sorted(range(7), key=lambda c: -logits[c])[:5]
+        assert predictions.confidence[row] == pytest.approx(chances.max().item())
+        means = [values.mean().item() for values in (logits[:4], logits[4:], chances[:4], chances[4:])]
+        kept = (predictions.score_old, predictions.score_new, predictions.softmax_old, predictions.softmax_new)
+        assert [column[row].item() for column in kept] == pytest.approx(means)
+
+
+def test_the_first_task_has_no_old_classes(plan: Plan) -> None:
+    predictions = predict(untrained(plan, 1), torch.arange(5), plan.stream.test, plan.bench)
+    assert predictions.score_old.isnan().all()
+    assert predictions.top.shape == (5, 4)
+
+
+def test_check_36_mean_chances_add_up_to_one(plan: Plan) -> None:
+    """Fig. 6c: C_old * old mean + C_new * new mean = 1."""
+    predictions = predict(untrained(plan, 2), torch.arange(28), plan.stream.test, plan.bench)
+    total = 4 * predictions.softmax_old + 3 * predictions.softmax_new
+    torch.testing.assert_close(total, torch.ones_like(total))
+
+
+def test_labels_are_only_copied(plan: Plan) -> None:
+    snapshot, test = untrained(plan, 2), plan.stream.test
+    blind = Samples(test.images, torch.zeros_like(test.labels))
+    told, guessed = (predict(snapshot, torch.arange(28), samples, plan.bench) for samples in (test, blind))
+    assert equal(replace(told, labels=blind.labels), guessed)
+
+
+def test_the_size_of_the_batches_does_not_matter(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
+    snapshot = untrained(plan, 2)
+    whole = predict(snapshot, torch.arange(28), plan.stream.test, plan.bench)
+    monkeypatch.setattr(evaluate, "BATCH", 3)
+    assert equal(predict(snapshot, torch.arange(28), plan.stream.test, plan.bench), whole)
+
+
+def test_features_keep_the_order_of_the_indices(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(evaluate, "BATCH", 2)
+    snapshot, indices = untrained(plan, 1), torch.tensor([5, 1, 3, 0, 2])
+    expected = snapshot.network(plan.bench.pictures(indices)).features
+    torch.testing.assert_close(features(snapshot, indices, plan.bench), expected)
+
+
+@pytest.mark.parametrize(("favourite", "shares"), [(1, [1.0, 0.0]), (5, [0.0, 1.0])])
+def test_teacher_ratio_counts_tasks(plan: Plan, favourite: int, shares: list[float]) -> None:
+    snapshot = untrained(plan, 2)
+    snapshot.network.head.get_parameter("bias").zero_()[favourite] = 1e6
+    assert teacher_ratio(snapshot, plan.stream.tasks[1].indices, plan.bench) == shares
+
+
+def test_check_36_teacher_ratios_add_up_to_one(plan: Plan) -> None:
+    assert sum(teacher_ratio(untrained(plan, 2), plan.stream.tasks[1].indices, plan.bench)) == pytest.approx(1)
+    assert teacher_ratio(untrained(plan, 1), plan.stream.tasks[1].indices, plan.bench) == [1.0]
