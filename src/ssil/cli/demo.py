@@ -9,10 +9,13 @@ app = App(
     name="demo",
     help_epilogue="""Runs that are done are not run again; a demo that was stopped goes on.
 
+The settings were chosen to make the effect visible in so little time: with
+more exemplars, ft was the more accurate of the two on streams this small.
+
 Examples:
   ssil demo
   ssil demo --out somewhere
-  ssil show ssil-demo/*""",
+  ssil show ssil-demo/ft ssil-demo/ssil""",
 )
 
 METHODS = ("ft", "ce_gkd", "ssil")
@@ -33,9 +36,10 @@ SETTINGS: dict[str, Any] = {
     "milestones": (6, 10),
     "batch": 16,
     "weight_decay": 5e-4,
-    "threads": 1,  # so small a batch gains little from a second one, and loses much where cores are shared
+    "threads": 1,  # two that wait for each other are far slower where cores are shared
 }
-"""The same for all methods: little enough for three minutes, and a memory scarce enough for the bias to show."""
+"""The same for all methods. Chosen on held-out training images, for time and for the bias to show: with a fixed
+memory of 3 exemplars a class in the end, `ft` was ahead of `ssil` in accuracy, though not in bias."""
 
 
 @app.default
