@@ -9,10 +9,10 @@ demo: $(READY)  ## learn a stream of characters with three methods and compare t
 	$(BIN)/ssil demo
 
 test: lint  ## everything
-	$(BIN)/pytest -n 2
+	$(BIN)/pytest -n 2 --dist loadscope
 
 check: lint  ## everything but the slow tests
-	$(BIN)/pytest -n 2 -m "not slow"
+	$(BIN)/pytest -n 2 --dist loadscope -m "not slow"
 
 lint: $(READY)
 	$(BIN)/ruff format --check

@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 Kills = list[tuple[str, float]]
 STREAM = {"method": "ssil", "tasks": "3", "checkpoint_every": "2"}
 LONE = {"method": "ft", "tasks": "1", "checkpoint_every": "1000"}
@@ -57,7 +59,6 @@ def test_a_killed_run_goes_on(results: dict[str, Any], name: str) -> None:
     assert results[name] == {"kills": len(kills), "differences": []}
 
 
-@pytest.mark.slow
 def test_a_run_killed_by_the_clock_goes_on(tmp_path: Path) -> None:
     """The moments are seeded, but what they hit depends on the machine."""
     times = random.Random(0)
