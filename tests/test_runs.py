@@ -250,3 +250,12 @@ def test_without_a_directory_nothing_is_written(dataset: Path, tmp_path: Path, m
     monkeypatch.chdir(tmp_path)
     run(tiny.config(dataset, tasks=2))
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("precision", ["64-true", "bf16-mixed"])
+def test_other_precisions(dataset: Path, precision: str) -> None:
+    """They learn the same stream, not the same bits; precision belongs to what is computed."""
+    plain, other = (run(tiny.config(dataset, tasks=2, precision=p)) for p in ("32-true", precision))
+    assert other.config["precision"] == precision
+    pairs = zip(plain.tasks[0].loss["main"]["ce"], other.tasks[0].loss["main"]["ce"], strict=True)
+    assert all(0 < abs(a - b) < 0.1 * a for a, b in pairs)

@@ -27,7 +27,7 @@ class Network(nn.Module):
         """Logits, features and stage maps of a batch (B, C, H, W)."""
         features, stages = self.backbone(images)
         with torch.autocast(images.device.type, enabled=False):  # in bf16, many classes' scores would be equal
-            features = features.to(images.dtype)
+            features = features.to(self.head.weight.dtype)
             return Output(self.head(features), features, stages)
 
     def grow(self, new: int, generator: torch.Generator) -> Self:
