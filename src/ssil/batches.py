@@ -72,30 +72,27 @@ class Mixed:
 
     batch: int
 
+    def images(self, pool: Pool) -> Tensor:
+        """What an epoch passes over."""
+        return pool.all
+
     def steps(self, pool: Pool) -> int:
-        """Full batches of everything."""
-        return _full_batches(len(pool.all), self.batch)
+        """Full batches."""
+        return _full_batches(len(self.images(pool)), self.batch)
 
     def epoch(self, pool: Pool, random: Randomness, epoch: int) -> Callable[[int], Batch]:
-        """A pass over everything."""
-        main = _shuffled(pool.all, self.batch, random, epoch)
+        """One pass."""
+        main = _shuffled(self.images(pool), self.batch, random, epoch)
         return lambda step: Batch(main(step), pool.old[:0])
 
 
 @dataclass(frozen=True)
-class NewOnly:
+class NewOnly(Mixed):
     """One shuffled loader over the new images: no exemplars (LwF)."""
 
-    batch: int
-
-    def steps(self, pool: Pool) -> int:
-        """Full batches of the new images."""
-        return _full_batches(len(pool.new), self.batch)
-
-    def epoch(self, pool: Pool, random: Randomness, epoch: int) -> Callable[[int], Batch]:
-        """A pass over the new images."""
-        main = _shuffled(pool.new, self.batch, random, epoch)
-        return lambda step: Batch(main(step), pool.old[:0])
+    def images(self, pool: Pool) -> Tensor:
+        """The new images."""
+        return pool.new
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,14 @@ def block(document: str, name: str) -> str:
 
 
 @pytest.mark.slow
+def test_the_readmes_first_stream(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for command in block("README.md", "commands").splitlines():
+        assert main(shlex.split(command)[1:]) == 0
+    exec(block("README.md", "python"), {})
+
+
+@pytest.mark.slow
 def test_a_new_method_as_contributing_says(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

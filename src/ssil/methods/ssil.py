@@ -14,6 +14,8 @@ from ssil.schedule import Training
 from ssil.snapshot import Step
 from ssil.types import Classes
 
+Rule = Literal["replay", "mixed"]
+
 
 @register(official={"lr_by_task": True, "kd_tau_sq": True})
 def ssil(
@@ -21,7 +23,7 @@ def ssil(
     *,
     softmax: Literal["separate", "joint"] = "separate",
     distil: Literal["tkd", "gkd", "none"] = "tkd",
-    batches: Literal["replay", "mixed"] = "replay",
+    batches: Rule = "replay",
     replay_batch: Count | None = None,
     temperature: Temperature = 2.0,
     kd_tau_sq: bool = False,
@@ -71,20 +73,14 @@ def ssil(
 
 
 @register()
-def ce(
-    training: Training, *, batches: Literal["replay", "mixed"] = "replay", replay_batch: Count | None = None
-) -> Method:
+def ce(training: Training, *, batches: Rule = "replay", replay_batch: Count | None = None) -> Method:
     """CE: one softmax and no distillation, on SS-IL's schedule (an ablation of SS-IL, ICCV 2021, Fig. 6)."""
     return ssil(training, softmax="joint", distil="none", batches=batches, replay_batch=replay_batch)
 
 
 @register()
 def ce_ss(
-    training: Training,
-    *,
-    batches: Literal["replay", "mixed"] = "replay",
-    replay_batch: Count | None = None,
-    min_group: int = 2,
+    training: Training, *, batches: Rule = "replay", replay_batch: Count | None = None, min_group: int = 2
 ) -> Method:
     """CE-SS: separated softmax without distillation (an ablation of SS-IL, ICCV 2021, Fig. 6)."""
     return ssil(training, distil="none", batches=batches, replay_batch=replay_batch, min_group=min_group)
@@ -94,7 +90,7 @@ def ce_ss(
 def ce_tkd(
     training: Training,
     *,
-    batches: Literal["replay", "mixed"] = "mixed",
+    batches: Rule = "mixed",
     replay_batch: Count | None = None,
     temperature: Temperature = 2.0,
     kd_tau_sq: bool = False,
@@ -116,7 +112,7 @@ def ce_tkd(
 def ce_gkd(
     training: Training,
     *,
-    batches: Literal["replay", "mixed"] = "mixed",
+    batches: Rule = "mixed",
     replay_batch: Count | None = None,
     temperature: Temperature = 2.0,
     kd_tau_sq: bool = False,
