@@ -190,3 +190,39 @@ def test_the_counts_of_a_step_are_those_of_the_task(plan: Plan) -> None:
     learn(method(phase(loss=loss)), snapshot, memory, second, plan.bench)
     expected = torch.bincount(labels[torch.cat([memory.indices, second.indices])], minlength=4)
     assert all(torch.equal(count, expected) for count in counts)
+
+
+def test_a_task_may_bring_more_images_of_known_classes(plan: Plan) -> None:
+    """The label decides which group an image belongs to, not the task that brought it."""
+    first, second = plan.stream.tasks
+    recipe = plan.configured.method
+    snapshot = learn(recipe, None, Memory(), first, plan.bench)
+    memory = Memory((first.indices[:1], first.indices[5:6]))
+    mixed = replace(second, indices=torch.cat([second.indices, first.indices[1:4]]))
+    seen: list[Step] = []
+
+    def spied(classes: Classes) -> tuple[Phase, ...]:
+        (usual,) = recipe.plan(classes)
+
+        def loss(step: Step) -> dict[str, Term]:
+            seen.append(step)
+            return usual.loss(step)
+
+        return (replace(usual, loss=loss),)
+
+    learned = learn(replace(recipe, plan=spied), snapshot, memory, mixed, plan.bench)
+    assert learned.classes == second.classes
+    assert max(int((step.labels < second.classes.old).sum()) for step in seen) > 1
+    expected = torch.bincount(plan.bench.samples.labels[torch.cat([mixed.indices, memory.indices])])
+    assert torch.equal(seen[0].counts, expected)
+    for step in seen:
+        (ce, _) = recipe.plan(second.classes)[0].loss(step).values()
+        groups = [
+            slice(0, second.classes.old) if label < second.classes.old else slice(second.classes.old, None)
+            for label in step.labels
+        ]
+        by_hand = [
+            step.output.logits[i, group].logsumexp(0) - step.output.logits[i, step.labels[i]]
+            for i, group in enumerate(groups)
+        ]
+        assert torch.allclose(ce.values, torch.stack(by_hand))
