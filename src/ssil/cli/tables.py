@@ -14,7 +14,9 @@ def title(record: Record) -> str:
     """A run in a line: method, data, stream, memory, seed."""
     config, sizes = record.config, record.task_sizes
     stream = f"{sum(sizes)} classes in {len(sizes)} tasks, {_memory(config['memory'])}"
-    return f"{config['method']} on {config['dataset']}: {stream}, seed {config['seed']}"
+    skipped = len(record.provenance.get("skipped_files", ()))
+    left_out = f" ({skipped} files that can't be read are left out)" if skipped else ""
+    return f"{config['method']} on {config['dataset']}: {stream}, seed {config['seed']}{left_out}"
 
 
 def _memory(room: Mapping[str, Any]) -> str:
