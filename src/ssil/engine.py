@@ -36,7 +36,8 @@ class Bench:
 
     def pictures(self, indices: Tensor, samples: Samples | None = None) -> Tensor:
         """Pictures (the training ones, if not said otherwise) under the test transform, ready for a network."""
-        return self.transform.test((samples or self.samples).images.fetch(indices), self.dtype)
+        source = self.samples if samples is None else samples
+        return self.transform.test(source.images.fetch(indices), self.dtype)
 
 
 @dataclass
