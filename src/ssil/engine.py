@@ -200,7 +200,7 @@ class Trainer:
         self.stepper.step()
         self.progress.momentum = self._momentum()
         for name, part in parts.items():
-            self.progress.sums[name] = self.progress.sums.get(name, 0.0) + part.detach()
+            self.progress.sums[name] = self.progress.sums.get(name, 0.0) + part.detach().double()
 
     def _load(self, batch: Batch, generator: torch.Generator) -> tuple[Tensor, Tensor]:
         """One process's share of a global batch: its slots of each part, with the draws that belong to them."""
