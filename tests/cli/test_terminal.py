@@ -75,6 +75,7 @@ def small_demo(patterns: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(demo, "SETTINGS", small | {"backbone": f"{tiny.__file__}:backbone"})
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("small_demo")
 def test_demo(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["demo", "--out", str(tmp_path)]) == 0

@@ -221,10 +221,12 @@ def recalls(name: str, folder: Path, **settings: Any) -> list[float]:
     return [task.task_top1[-1] for task in run(tiny.config(dataset, **LONG | settings, method=name)).tasks]
 
 
+@pytest.mark.slow
 def test_a_task_of_one_class_is_really_learnt(name: str, tmp_path: Path) -> None:
     assert min(recalls(name, tmp_path)) > 50
 
 
+@pytest.mark.slow
 def test_a_first_task_of_one_class_is_kept(tmp_path: Path) -> None:
     """One old class is as little of a group as one new class."""
     dataset = tiny.patterns(tmp_path / "easy.npz", [8] * 5)
@@ -232,6 +234,7 @@ def test_a_first_task_of_one_class_is_kept(tmp_path: Path) -> None:
     assert min(record.tasks[-1].task_top1) > 50
 
 
+@pytest.mark.slow
 def test_a_task_of_one_class_is_not_learnt_by_a_softmax_of_its_own(tmp_path: Path) -> None:
     """The reason for `min_group`, and a proof that the test above can fail."""
     assert max(recalls("ssil", tmp_path, options={"min_group": 1})[1:]) < 50

@@ -41,6 +41,7 @@ def test_describe_says_what_is_synthetic() -> None:
     assert "real" in infos["digits"].description
 
 
+@pytest.mark.slow
 def test_importing_is_light() -> None:
     script = "import sys, ssil.data; print([m for m in ('sklearn', 'matplotlib', 'scipy') if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
