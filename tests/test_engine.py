@@ -226,3 +226,11 @@ def test_a_task_may_bring_more_images_of_known_classes(plan: Plan) -> None:
             for i, group in enumerate(groups)
         ]
         assert torch.allclose(ce.values, torch.stack(by_hand))
+
+
+def test_a_loss_that_takes_the_mean_itself_is_refused(plan: Plan) -> None:
+    def averaged(step: Step) -> dict[str, Term]:
+        return {"ce": F.cross_entropy(step.output.logits, step.labels)}  # type: ignore[dict-item]
+
+    with pytest.raises(UserError, match=r"^method: loss part 'ce' is no Term; return ssil.method.mean"):
+        learn_first(plan, phase(loss=averaged))

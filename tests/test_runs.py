@@ -259,3 +259,19 @@ def test_other_precisions(dataset: Path, precision: str) -> None:
     assert other.config["precision"] == precision
     pairs = zip(plain.tasks[0].loss["main"]["ce"], other.tasks[0].loss["main"]["ce"], strict=True)
     assert all(0 < abs(a - b) < 0.1 * a for a, b in pairs)
+
+
+def test_a_directory_with_other_things_in_it_is_left_alone(dataset: Path) -> None:
+    with pytest.raises(UserError, match=r"^out: .* is not empty and holds no run; give a new directory$"):
+        run(tiny.config(dataset, tasks=2, out=dataset.parent))
+    assert not (dataset.parent / "lock").exists()
+
+
+def test_a_changed_method_file_is_noticed(dataset: Path, tmp_path: Path) -> None:
+    file = tmp_path / "mine.py"
+    file.write_text("from ssil.methods.rehearsal import er\n")
+    config = tiny.config(dataset, tasks=2, method=f"{file}:er", out=tmp_path / "out")
+    run(config)
+    file.write_text("from ssil.methods.rehearsal import er  # changed\n")
+    with pytest.raises(UserError, match=r"^out: .* was begun with another content of the method's file; give another"):
+        run(config)

@@ -148,4 +148,5 @@ def _explain(error: Any) -> str:
     if error["type"] == "extra_forbidden":
         close = difflib.get_close_matches(field, RunConfig.model_fields, 1)
         return f"{field}: no such setting; " + (f"did you mean {close[0]!r}?" if close else "see `ssil run --help`")
+    field = {"validation": "validate"}.get(field, field)
     return f"{field}: {error['input']!r} does not fit: {error['msg'][:1].lower()}{error['msg'][1:]}"

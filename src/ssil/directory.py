@@ -2,7 +2,6 @@
 
 import fcntl
 import json
-import textwrap
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -49,6 +48,8 @@ class RunDirectory:
     @contextmanager
     def locked(self) -> Iterator[None]:
         """Hold the directory: a second process is refused."""
+        if self.folder.is_dir() and not self._ours():
+            raise UserError(f"out: {self.folder} is not empty and holds no run; give a new directory")
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             lock = (self.folder / "lock").open("w")
@@ -60,6 +61,11 @@ class RunDirectory:
             except OSError:
                 raise UserError(f"out: another process is at work in {self.folder}; wait, or give another") from None
             yield
+
+    def _ours(self) -> bool:
+        """Whether there is nothing here but what a run leaves."""
+        names = {path.name for path in self.folder.iterdir()}
+        return not names or not names.isdisjoint({"lock", "record.json"})
 
     def restore(self, plan: Plan) -> State:
         """The state to go on from: the last checkpoint's, or a new run's."""
@@ -141,13 +147,16 @@ def _resumed(record: Record, plan: Plan) -> dict[str, Any]:
 def _refuse_another(folder: Path, there: Mapping[str, Any], here: Mapping[str, Any]) -> None:
     before, now = _flat(there), _flat(here)
     changed = [name for name in sorted(before | now) if before.get(name) != now.get(name)]
+    if files := [name.removesuffix("_sha256") for name in changed if name.endswith("_sha256")]:
+        raise UserError(f"out: {folder} was begun with another content of the {files[0]}'s file; give another --out")
     if changed:
         shown = "; ".join(f"{name}: {_short(before.get(name))} there, {_short(now.get(name))} here" for name in changed)
         raise UserError(f"out: {folder} holds a run with other settings ({shown}); give another --out")
 
 
 def _short(value: Any) -> str:
-    return textwrap.shorten(repr(value), 40, placeholder=" ...]")
+    text = repr(value)
+    return text if len(text) <= 40 else f"{text[:36]}..."
 
 
 def _flat(settings: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:

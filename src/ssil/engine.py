@@ -222,6 +222,10 @@ class Trainer:
     def _divided(self, terms: Mapping[str, Term]) -> dict[str, Tensor]:
         """The terms over their divisors in all processes; DDP then takes the mean of gradients, hence the factor."""
         fabric = self.bench.fabric
+        if strange := [name for name, term in terms.items() if not isinstance(term, Term)]:
+            raise UserError(
+                f"method: loss part {strange[0]!r} is no Term; return ssil.method.mean(values, one a sample)"
+            )
         divisors = torch.tensor([term.divisor for term in terms.values()], dtype=self.bench.dtype)
         total = _reduced(fabric, divisors.to(fabric.device), "sum").clamp(min=1)
         sums = {name: term.values.sum() for name, term in terms.items()}

@@ -90,9 +90,11 @@ def _fabric(config: RunConfig) -> Fabric:
     precision = "32-true" if config.precision == "64-true" else config.precision
     try:
         fabric = Fabric(accelerator=device, devices=config.devices, precision=precision)
-    except (ValueError, RuntimeError) as error:
-        reason = str(error).splitlines()[0]
-        raise UserError(f"device: {device!r} with {config.devices} devices can't be used ({reason})") from None
+    except (ValueError, RuntimeError):
+        here = torch.cuda.device_count() if device == "cuda" else config.devices
+        raise UserError(
+            f"device: {config.devices} of {device!r} can't be used, there are {here}; try --device cpu"
+        ) from None
     fabric.launch()
     return fabric
 

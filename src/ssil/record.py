@@ -90,9 +90,9 @@ def write_record(folder: Path, record: Record) -> None:
     write_json(folder / "record.json", record.model_dump(mode="json"))
 
 
-def read_record(folder: Path) -> Record:
+def read_record(folder: str | Path) -> Record:
     """The record of a run's directory."""
-    path = folder / "record.json"
+    path = Path(folder) / "record.json"
     try:
         return Record(**migrate(json.loads(path.read_text())))
     except FileNotFoundError:
@@ -120,9 +120,12 @@ def write_predictions(folder: Path, task: int, predictions: Predictions) -> None
     write_tensors(_arrays(folder, task), {part.name: getattr(predictions, part.name) for part in fields(predictions)})
 
 
-def read_predictions(folder: Path, task: int) -> Predictions:
+def read_predictions(folder: str | Path, task: int) -> Predictions:
     """The per-image predictions after a task."""
-    return Predictions(**read_tensors(_arrays(folder, task)))
+    path = _arrays(Path(folder), task)
+    if not path.exists():
+        raise UserError(f"task: {path} is not there; {folder} has no predictions of task {task}")
+    return Predictions(**read_tensors(path))
 
 
 if __name__ == "__main__":

@@ -46,5 +46,5 @@ def test_scenarios(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["scenarios"]) == 0
     shown = capsys.readouterr().out.splitlines()
     row = next(line.split() for line in shown if "imagenet-largebase-fixed-t10-10k" in line)
-    assert row == ["32", "imagenet-largebase-fixed-t10-10k", "1", "+", "10", "500,", "then", "50", "10000", "32", "yes"]
+    assert row == ["32", "imagenet-largebase-fixed-t10-10k", "500,", "then", "50", "32", "yes"]
     assert [entry["name"] for entry in _objects(["scenarios"], capsys)] == [one.name for one in scenarios()]

@@ -9,6 +9,7 @@ from rich.console import Console
 
 import tiny
 from ssil.cli import bars, comparison, demo, main
+from ssil.cli.tables import headlines
 from ssil.engine import Pace
 from ssil.record import Record, read_record
 from ssil.runs import run
@@ -108,3 +109,10 @@ def test_the_findings_follow_the_numbers(whole: Record) -> None:
         "mine does not show here what it is made for: it leans to the newest task no less than ft, "
         "and it is not the most accurate on average."
     )
+
+
+def test_eighty_columns_hide_no_run(whole: Record) -> None:
+    drawn = io.StringIO()
+    Console(file=drawn, width=80).print(headlines({"runs/a": whole, "runs/some-longer-name": whole}))
+    assert "runs/a" in drawn.getvalue()
+    assert max(map(len, drawn.getvalue().splitlines())) <= 80

@@ -72,7 +72,7 @@ def test_string_labels_and_class_names(tmp_path: Path) -> None:
         ({"y_test": np.array([9, 3, 8])}, "y_test has labels that y_train has not: 8"),
         ({"y_test": np.array(["9", "3", "7"])}, "y_test has labels that y_train has not: '3', '7', '9'"),
         ({"classes": np.array(["a", "b"])}, "classes must be a list with a name for each"),
-        ({"y_train": np.array([object()] * 6)}, "plain arrays"),
+        ({"y_train": np.array([object()] * 6)}, "save plain numbers or strings"),
     ],
 )
 def test_what_is_wrong_is_said_in_one_line(tmp_path: Path, changes: dict[str, Any], message: str) -> None:
@@ -87,13 +87,13 @@ def test_files_that_are_no_npz(tmp_path: Path) -> None:
     path = tmp_path / "set.npz"
     for content in (b"", b"text", Path(saved(tmp_path)).read_bytes()[:-50]):
         path.write_bytes(content)
-        with pytest.raises(UserError, match=r"can't be read as an \.npz file"):
+        with pytest.raises(UserError, match=r"is no \.npz file|has an array that can't be read"):
             load(str(path))
     with path.open("wb") as file:
         np.save(file, np.zeros(3))
-    with pytest.raises(UserError, match=r"can't be read as an \.npz file"):
+    with pytest.raises(UserError, match=r"is no \.npz file|has an array that can't be read"):
         load(str(path))
-    with pytest.raises(UserError, match="No such file"):
+    with pytest.raises(UserError, match="is not there"):
         load(str(tmp_path / "absent.npz"))
 
 

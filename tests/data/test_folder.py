@@ -82,7 +82,7 @@ def test_folders_that_are_refused(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     with pytest.raises(UserError, match="no readable image in empty"):
         load(str(tmp_path))
-    with pytest.raises(UserError, match="image_size=0"):
+    with pytest.raises(UserError, match="image_size: 0"):
         load(str(tmp_path), image_size=0)
 
 

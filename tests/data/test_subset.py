@@ -56,10 +56,10 @@ def test_few_per_class_do_not_depend_on_file_order() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"classes": 5}, "classes=5 must be between 1 and 4"),
-        ({"classes": 0}, "classes=0"),
-        ({"train_per_class": 11}, "train_per_class=11: class 'a' of toy has only 10"),
-        ({"test_per_class": 0}, "test_per_class=0 must be at least 1"),
+        ({"classes": 5}, "classes: 5 must be between 1 and 4"),
+        ({"classes": 0}, "classes: 0"),
+        ({"train_per_class": 11}, "train_per_class: 11 is too many, class 'a' of toy has only 10"),
+        ({"test_per_class": 0}, "test_per_class: 0 must be at least 1"),
     ],
 )
 def test_what_is_not_there_is_refused(options: dict[str, int], message: str) -> None:

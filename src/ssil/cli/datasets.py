@@ -22,7 +22,7 @@ def datasets(*, json: Json = False) -> None:
         for info in known:
             json_line(**info._asdict())
         return
-    made = table(*data.Info._fields, words=len(data.Info._fields))
+    made = table("name", "what it is", words=2)
     for info in known:
-        made.add_row(*map(escape, info))
+        made.add_row(info.name, escape(f"{info.description}; classes: {info.classes}; size: {info.size}"))
     console().print(made)

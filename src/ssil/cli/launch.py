@@ -22,7 +22,7 @@ def launch(config: RunConfig, json: bool) -> None:
     if isinstance(reporter, JsonLines):
         json_line(event="summary", out=config.out, **record.summary.model_dump() if record.summary else {})
     elif isinstance(reporter, Bars | Lines):
-        _tell(record, config.out)
+        _tell(record, config.out, "already finished" if reporter.was_finished else "finished")
 
 
 def _reporter(json: bool) -> Reporter:
@@ -34,8 +34,8 @@ def _reporter(json: bool) -> Reporter:
     return Bars() if sys.stdout.isatty() else Lines()
 
 
-def _tell(record: Record, out: Path | None) -> None:
+def _tell(record: Record, out: Path | None, how: str) -> None:
     screen = console()
     screen.print(f"[bold]{title(record)}", results(record), sentence(record), sep="\n")
     if out:
-        screen.print(f"finished; kept in {out} (see: ssil show {out})")
+        screen.print(f"{how}; kept in {out} (see: ssil show {out})")

@@ -13,6 +13,10 @@ Json = Annotated[bool, Parameter(negative="", show_default=False, help="print a 
 """The flag --json."""
 
 
+WORD = 10
+"""The least width of a column of words: a narrow terminal folds them, but never hides them."""
+
+
 def console() -> Console:
     """The terminal; a pipe or a file gets lines as long as they need to be."""
     terminal = sys.stdout.isatty()
@@ -29,5 +33,6 @@ def table(*columns: str, words: int = 1, title: str | None = None) -> Table:
     made = Table(box=SIMPLE_HEAD, show_edge=False, title=title, title_justify="left", title_style="bold")
     for index, column in enumerate(columns):
         justify: JustifyMethod = "left" if index < words else "right"
-        made.add_column(column, justify=justify, overflow="fold", no_wrap=index >= words)
+        least = WORD if index < words else None
+        made.add_column(column, justify=justify, overflow="fold", no_wrap=index >= words, min_width=least)
     return made

@@ -17,12 +17,17 @@ app = App(
 
 @app.default
 def scenarios(*, json: Json = False) -> None:
-    """List the 60 scenarios of the paper."""
+    """List the 60 scenarios of the paper.
+
+    A name holds the data set, the setting, T (the tasks after a large base, if there is one) and the memory: in all, or
+    a class where it grows. "paper" says whether the paper's tables print it.
+    """
     if json:
         for scenario in paper.scenarios():
             json_line(**asdict(scenario))
         return
-    made = table("number", "name", "tasks", "classes a task", "memory", "N_M", "in the paper's tables", words=2)
+    made = table("no", "name", "classes a task", "N_M", "paper", words=2)
+    made.columns[0].min_width, made.columns[1].no_wrap = None, True  # names are there to be copied
     for scenario in paper.scenarios():
         made.add_row(*_row(scenario))
     console().print(made)
@@ -34,9 +39,7 @@ def _row(scenario: paper.PaperScenario) -> tuple[str, ...]:
     return (
         str(scenario.number),
         scenario.name,
-        f"1 + {scenario.tasks}" if scenario.large_base else str(scenario.tasks),
         f"{half}, then {each}" if scenario.large_base else str(each),
-        f"{scenario.memory}" if scenario.memory else f"{scenario.memory_per_class} a class",
         str(scenario.replay_batch),
         "yes" if scenario.in_tables else "no",
     )

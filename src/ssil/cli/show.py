@@ -47,4 +47,7 @@ def _tables(records: dict[str, Record]) -> None:
     for name, record in records.items():
         screen.print(f"[bold]{name}[/]: {title(record)}")
         if record.tasks:
-            screen.print(results(record), confusion(record), sep="\n")
+            screen.print(results(record))
+            screen.print(
+                f"predicted task after task {len(record.tasks)}, % of the true task", confusion(record), sep="\n"
+            )

@@ -14,8 +14,8 @@ def title(record: Record) -> str:
     """A run in a line: method, data, stream, memory, seed."""
     config, sizes = record.config, record.task_sizes
     stream = f"{sum(sizes)} classes in {len(sizes)} tasks, {_memory(config['memory'])}"
-    skipped = len(record.provenance.get("skipped_files", ()))
-    left_out = f" ({skipped} files that can't be read are left out)" if skipped else ""
+    skipped = record.provenance.get("skipped_files", [])
+    left_out = f" ({len(skipped)} files that can't be read are left out, {skipped[0]} the first)" if skipped else ""
     return f"{config['method']} on {config['dataset']}: {stream}, seed {config['seed']}{left_out}"
 
 
@@ -64,8 +64,8 @@ def line(record: Record) -> str:
 
 
 def headlines(records: Mapping[str, Record]) -> Table:
-    """A row a run: averages over the tasks done, the last accuracy, forgetting, the newest task's share, time."""
-    columns = "tasks", "avg top-1", "avg top-5", "last", "forgetting", "on the newest", "time"
+    """A row a run: average top-1 and top-5 over the tasks, last top-1, forgetting, the newest task's share."""
+    columns = "tasks", "top-1", "top-5", "last", "forgets", "newest"
     made = table("run", "method", *columns, words=2)
     for name, record in records.items():
         made.add_row(name, str(record.config["method"]), *_headline(record))
@@ -75,10 +75,10 @@ def headlines(records: Mapping[str, Record]) -> Table:
 def _headline(record: Record) -> Iterable[str]:
     progress = f"{len(record.tasks)}/{len(record.task_sizes)}"
     if not record.tasks:
-        return progress, *["-"] * 6
+        return progress, *["-"] * 5
     summary, share = summary_of(record), newest_share(record.tasks[-1].confusion)
     values = summary.average_top1, summary.average_top5, summary.last_top1, summary.forgetting
-    return progress, *(f"{value:.2f}" for value in values), f"{share:.1f} %", seconds(summary.seconds)
+    return progress, *(f"{value:.2f}" for value in values), f"{share:.1f} %"
 
 
 def sentence(record: Record) -> str:
@@ -98,7 +98,7 @@ def confusion(record: Record) -> Table:
     """True task by predicted task after the last task done, each row in percent."""
     tasks = record.tasks[-1].task
     numbers = [str(task) for task in range(1, tasks + 1)]
-    made = table("true task", *numbers, title=f"predicted task after task {tasks}, % of the true task")
+    made = table("true task", *numbers)
     for number, row in zip(numbers, record.tasks[-1].confusion, strict=True):
         made.add_row(number, *(f"{100 * count / max(sum(row), 1):.0f}" for count in row))
     return made

@@ -30,7 +30,7 @@ class Reporter(Watcher):
 
     def started(self, record: Record) -> None:
         """A run begins or goes on."""
-        self.record, self.task = record, 0
+        self.record, self.task, self.was_finished = record, 0, record.summary is not None
         self.interrupts.training = True
 
     def pace(self, task: int, pace: Pace) -> None:

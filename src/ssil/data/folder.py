@@ -30,7 +30,7 @@ def folder(path: Path, size: int = SIZE, seed: int = 0) -> Dataset:
     each class is for testing. Classes come in natural order.
     """
     if size < 1:
-        raise UserError(f"image_size={size} must be at least 1")
+        raise UserError(f"image_size: {size} must be at least 1")
     tests = [path / name for name in ("test", "val") if (path / name).is_dir()]
     if tests and (path / "train").is_dir():
         return _from_two(path, path / "train", tests[0], size)
@@ -44,7 +44,7 @@ def _from_two(path: Path, train_path: Path, test_path: Path, size: int) -> Datas
     names, tested = _classes(train_path), _classes(test_path)
     strange = [name for name in tested if name not in names]
     if strange:
-        raise UserError(f"{test_path} has classes that {train_path} has not: {', '.join(strange[:5])}")
+        raise UserError(f"dataset: {test_path} has classes that {train_path} has not: {', '.join(strange[:5])}")
     (train, skipped), (test, more) = _read(train_path, names, size), _read(test_path, tested, size)
     test = Samples(test.images, torch.tensor([names.index(name) for name in tested])[test.labels])
     return Dataset(path.resolve().name, train, test, names, generic(size, size, 3), skipped=skipped + more)
@@ -53,7 +53,7 @@ def _from_two(path: Path, train_path: Path, test_path: Path, size: int) -> Datas
 def _classes(path: Path) -> tuple[str, ...]:
     names = [entry.name for entry in path.iterdir() if entry.is_dir() and not entry.name.startswith(".")]
     if not names:
-        raise UserError(f"{path} has no sub-folders: put the images of each class in a sub-folder of its own")
+        raise UserError(f"dataset: {path} has no sub-folders: put the images of each class in a sub-folder of its own")
     return tuple(sorted(names, key=natural))
 
 
@@ -98,4 +98,6 @@ def _check_complete(path: Path, names: tuple[str, ...], samples: Samples) -> Non
     counts = torch.bincount(samples.labels, minlength=len(names)).tolist()
     empty = [name for name, count in zip(names, counts, strict=True) if not count]
     if empty:
-        raise UserError(f"{path} has no readable image in {', '.join(empty[:5])}: add images or remove the sub-folder")
+        raise UserError(
+            f"dataset: {path} has no readable image in {', '.join(empty[:5])}: add images or remove the sub-folder"
+        )

@@ -26,14 +26,14 @@ def subset(
 def validation_split(dataset: Dataset, fraction: float, seed: int) -> Dataset:
     """A set without the test images: in their place is this part of each class, taken out of training."""
     if not 0 < fraction < 1:
-        raise UserError(f"validate={fraction} must lie between 0 and 1: it is the part of each class to hold out")
+        raise UserError(f"validate: {fraction} must lie between 0 and 1: it is the part of each class to hold out")
     stay, held = split(dataset.train.labels, fraction, seed, "validation")
     return replace(dataset, train=select(dataset.train, stay), test=select(dataset.train, held))
 
 
 def _first_classes(dataset: Dataset, count: int) -> Dataset:
     if not 1 <= count <= len(dataset.classes):
-        raise UserError(f"classes={count} must be between 1 and {len(dataset.classes)}, all that {dataset.name} has")
+        raise UserError(f"classes: {count} must be between 1 and {len(dataset.classes)}, all that {dataset.name} has")
     train, test = (select(part, (part.labels < count).nonzero().squeeze(1)) for part in (dataset.train, dataset.test))
     return replace(dataset, train=train, test=test, classes=dataset.classes[:count])
 
@@ -43,9 +43,11 @@ def _few(dataset: Dataset, samples: Samples, count: int, option: str) -> Samples
     sizes = torch.bincount(samples.labels, minlength=len(dataset.classes))
     most, poorest = int(sizes.min()), dataset.classes[int(sizes.argmin())]
     if count < 1:
-        raise UserError(f"{option}={count} must be at least 1")
+        raise UserError(f"{option}: {count} must be at least 1")
     if count > most:
-        raise UserError(f"{option}={count}: class {poorest!r} of {dataset.name} has only {most}; ask for no more")
+        raise UserError(
+            f"{option}: {count} is too many, class {poorest!r} of {dataset.name} has only {most}; ask for no more"
+        )
     labels, digests = samples.labels.tolist(), _digests(samples)
     order = torch.tensor(sorted(range(len(samples)), key=lambda index: (labels[index], digests[index])))
     rank = torch.arange(len(order)) - (sizes.cumsum(0) - sizes)[samples.labels[order]]
