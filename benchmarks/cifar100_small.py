@@ -1,6 +1,6 @@
 """The small CIFAR-100 stream: run what is missing, then print the table of docs/results/cifar100-small.md.
 
-python benchmarks/cifar100_small.py --runs runs/cifar100-small [--seeds 3] [--table-only]
+python benchmarks/cifar100_small.py --runs runs/cifar100-small [--seeds 3] [--jobs 2] [--table-only]
 
 Runs that are done are not run again; one that was stopped goes on. Needs CIFAR-100 (see docs/data.md).
 """
@@ -8,6 +8,7 @@ Runs that are done are not run again; one that was stopped goes on. Needs CIFAR-
 import argparse
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from statistics import mean, stdev
 from typing import NamedTuple
@@ -82,6 +83,11 @@ def line(row: Row, records: list[Record]) -> str:
     return "| " + " | ".join(cells) + " |"
 
 
+def execute(command: str) -> None:
+    print(f"$ {command}", file=sys.stderr, flush=True)
+    subprocess.run([sys.executable, "-m", *command.split()], check=True, stdout=sys.stderr)
+
+
 def print_table(runs: Path) -> None:
     print(
         "| run | seeds | average top-1 | average top-5 | last top-1 | on the newest task, % | script, 1 run | flags |"
@@ -96,13 +102,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=Path, default=Path("runs/cifar100-small"))
     parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--jobs", type=int, default=1, help="runs at once, one thread each")
     parser.add_argument("--table-only", action="store_true")
     arguments = parser.parse_args()
-    todo = [(row, seed) for seed in range(arguments.seeds) for row in ROWS if seed < row.seeds]
-    for row, seed in [] if arguments.table_only else todo:
-        command = row.command(seed, arguments.runs)
-        print(f"$ {command}", file=sys.stderr, flush=True)
-        subprocess.run([sys.executable, "-m", *command.split()], check=True, stdout=sys.stderr)
+    if not arguments.table_only:
+        todo = [
+            row.command(seed, arguments.runs) for seed in range(arguments.seeds) for row in ROWS if seed < row.seeds
+        ]
+        with ThreadPoolExecutor(arguments.jobs) as pool:
+            list(pool.map(execute, todo))
     print_table(arguments.runs)
 
 
