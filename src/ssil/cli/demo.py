@@ -38,8 +38,8 @@ SETTINGS: dict[str, Any] = {
     "weight_decay": 5e-4,
     "threads": 1,  # two that wait for each other are far slower where cores are shared
 }
-"""The same for all methods. Chosen on held-out training images, for time and for the bias to show: with a fixed
-memory of 3 exemplars a class in the end, `ft` was ahead of `ssil` in accuracy, though not in bias."""
+"""The same for all methods. Near those tried on held-out training images, for time and for the bias to show: with a
+fixed memory of 3 exemplars a class in the end, `ft` was ahead of `ssil` in accuracy, though not in bias."""
 
 
 @app.default
