@@ -150,6 +150,7 @@ def _provenance(config: RunConfig, dataset: Dataset, fabric: Fabric) -> dict[str
         "devices": fabric.world_size,
         "threads": torch.get_num_threads(),
         "command": " ".join(["ssil", *sys.argv[1:]]),
+        "synthetic_data": dataset.synthetic,
         "skipped_files": [str(path) for path, _ in dataset.skipped],
         "started": datetime.now(UTC).isoformat(timespec="seconds"),
     }

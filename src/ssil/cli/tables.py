@@ -16,7 +16,8 @@ def title(record: Record) -> str:
     stream = f"{sum(sizes)} classes in {len(sizes)} tasks, {_memory(config['memory'])}"
     skipped = record.provenance.get("skipped_files", [])
     left_out = f" ({len(skipped)} files that can't be read are left out, {skipped[0]} the first)" if skipped else ""
-    return f"{config['method']} on {config['dataset']}: {stream}, seed {config['seed']}{left_out}"
+    made = " (synthetic)" if record.provenance.get("synthetic_data") else ""
+    return f"{config['method']} on {config['dataset']}{made}: {stream}, seed {config['seed']}{left_out}"
 
 
 def _memory(room: Mapping[str, Any]) -> str:
