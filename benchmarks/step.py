@@ -22,12 +22,15 @@ from lightning_fabric import Fabric
 from torch.nn import functional as F
 
 from ssil.batches import Pool
+from ssil.bench import Bench
 from ssil.data import Resident, Transform
-from ssil.engine import Bench, Progress, Trainer, fresh
+from ssil.engine import fresh
+from ssil.method import Phase
 from ssil.randomness import Randomness
 from ssil.recipes import configure
-from ssil.snapshot import Snapshot
-from ssil.types import Classes, Samples, Scorer
+from ssil.snapshot import MAIN, Scorer, Snapshot, Work
+from ssil.trainer import Progress, Trainer
+from ssil.types import Classes, Samples
 
 NEW, REPLAYED, SIZE = 128, 32, 32
 TRANSFORM = Transform((0.5, 0.5, 0.5), (0.25, 0.25, 0.25), pad=4, flip=True)
@@ -45,9 +48,14 @@ def trainer(tasks: int, classes: int) -> Trainer:
     samples = Samples(Resident(pixels), torch.cat([old, new]))
     bench = Bench(Fabric(accelerator="cpu", devices=1), samples, TRANSFORM, random, "resnet32")
     method = configure("ssil", options={"replay_batch": REPLAYED}, training={"batch": NEW}).method
-    teacher = Snapshot(fresh(method, before, bench).clone(), before, {"main": Scorer()})
+    teacher = Snapshot(fresh(method, before, bench).clone(), before, {MAIN: Scorer()})
     pool = Pool(new=torch.arange(4096, 8192), old=torch.arange(4096), labels=samples.labels)
-    return Trainer(method.plan(table)[0], Progress(fresh(method, table, bench)), pool, table, {"old": teacher}, bench)
+    progress = Progress(fresh(method, table, bench), {MAIN: Scorer()})
+    outputs = partial(bench.outputs, progress.network)
+    work = Work(progress.network, progress.scorers, table, pool, teacher, random.within(tasks, "main"), outputs)
+    (phase,) = method.plan(table)
+    assert isinstance(phase, Phase)
+    return Trainer(phase, progress, work, {"old": teacher}, bench)
 
 
 def engine_steps(trained: Trainer) -> Iterator[None]:

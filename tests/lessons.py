@@ -13,7 +13,7 @@ import tiny
 from ssil import memory as memories
 from ssil.engine import learn
 from ssil.memory import Memory
-from ssil.method import Method, Phase, Term
+from ssil.method import Method, Phase, Stage, Term
 from ssil.prepare import Plan, prepare
 from ssil.scenario import Task
 from ssil.snapshot import Snapshot, Step, View
@@ -59,9 +59,10 @@ class Recorded:
 
 @dataclass(frozen=True)
 class Seen:
-    """One step of a loss: the batch, the parts, their gradient at the logits, what the teachers said."""
+    """One step of a loss: the batch, the parts, their gradient at the logits or the scorer, what the teachers said."""
 
     phase: Phase
+    indices: Tensor
     labels: Tensor
     parts: Mapping[str, Term]
     gradient: Tensor
@@ -80,7 +81,7 @@ class Lesson:
     scores: Tensor
     """Of all test pictures, just after the task."""
     asked: list[Tensor]
-    """The training pictures of each step."""
+    """The training pictures, as they were asked for."""
     seen: list[Seen] = field(repr=False)
 
 
@@ -122,17 +123,22 @@ def _lesson(plan: Plan, task: Task, memory: Memory, teacher: Snapshot | None) ->
     pictures, seen = Recorded(plan.bench.samples.images), list[Seen]()
     bench = replace(plan.bench, samples=Samples(pictures, plan.bench.samples.labels))
     before = copied(teacher)
-    snapshot = learn(_watched(plan.configured.method, seen), teacher, memory, task, bench)
+    snapshot = learn(_watched(plan.configured.method, seen, pictures), teacher, memory, task, bench)
     return Lesson(task, memory, teacher, before, snapshot, scores(snapshot, plan), pictures.asked, seen)
 
 
-def _watched(method: Method, seen: list[Seen]) -> Method:
-    def watched(phase: Phase) -> Phase:
+def _watched(method: Method, seen: list[Seen], pictures: Recorded) -> Method:
+    def watched(part: Phase | Stage) -> Phase | Stage:
+        return part if isinstance(part, Stage) else watched_phase(part)
+
+    def watched_phase(phase: Phase) -> Phase:
         def loss(step: Step) -> dict[str, Term]:
             terms = phase.loss(step)
-            total = torch.stack([term.values.sum() / term.divisor for term in terms.values()]).sum()
-            (gradient,) = torch.autograd.grad(total, step.output.logits, retain_graph=True)
-            seen.append(Seen(phase, step.labels, terms, gradient, step.teachers))
+            total = torch.stack([term.values.sum() / max(term.divisor, 1) for term in terms.values()]).sum()
+            trained = [*step.scorer.parameters()] if phase.trained == "scorer" else [step.output.logits]
+            gradients = torch.autograd.grad(total, trained, retain_graph=True)
+            gradient = torch.cat([gradient.flatten() for gradient in gradients])
+            seen.append(Seen(phase, pictures.asked[-1], step.labels, terms, gradient, step.teachers))
             return terms
 
         return replace(phase, loss=loss)

@@ -11,7 +11,7 @@ from ssil.randomness import Randomness
 
 some = settings(max_examples=40, deadline=None)
 sizes = st.integers(1, 12)
-RULES = (Mixed(4), NewOnly(4), Replay(4, 3), ClassBalanced(4))
+RULES = (Mixed(4), Mixed(4, drop_last=False), NewOnly(4), Replay(4, 3), ClassBalanced(4))
 
 
 def pool(old: list[int], new: list[int]) -> Pool:
@@ -79,6 +79,21 @@ def test_mixed_shows_each_image_at_most_once_an_epoch(old: list[int], new: list[
     assert len(ids(shown)) == len(shown) == (rule.steps(of) * n if len(of.all) >= n else len(of.all))
     assert ids(shown) <= ids(of.all)
     assert all(len(batch.main) == min(n, len(of.all)) for batch in epoch)
+
+
+@some
+@given(st.lists(sizes, max_size=3), st.lists(st.integers(0, 12), min_size=1, max_size=3), sizes)
+def test_mixed_can_keep_its_last_incomplete_batch(old: list[int], new: list[int], n: int) -> None:
+    """An epoch then shows every image exactly once, and differs only at its end; of nothing there is no batch."""
+    of = pool(old, new)
+    epoch = one_epoch(Mixed(n, drop_last=False), of)
+    shown = torch.cat([of.all[:0], *(batch.main for batch in epoch)])
+    assert ids(shown) == ids(of.all)
+    assert len(shown) == len(of.all)
+    assert all(len(batch.main) == n for batch in epoch[:-1])
+    if len(of.all):
+        for kept, usual in zip(epoch, one_epoch(Mixed(n), of), strict=False):
+            assert torch.equal(kept.main, usual.main)
 
 
 def test_mixed_shows_everything_over_the_epochs() -> None:

@@ -5,13 +5,13 @@ import torch
 from torch import Tensor
 
 import tiny
-from ssil import evaluate
+from ssil import bench
 from ssil.engine import fresh
-from ssil.evaluate import features, predict, teacher_ratio
+from ssil.evaluate import features, predict, teacher_ratios
 from ssil.metrics import Predictions
 from ssil.prepare import Plan, prepare
-from ssil.snapshot import Snapshot
-from ssil.types import Samples, Scorer
+from ssil.snapshot import Scorer, Snapshot
+from ssil.types import Classes, Output, Samples
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +41,7 @@ def equal(these: Predictions, those: Predictions) -> bool:
 def test_predictions_against_one_image_at_a_time(plan: Plan) -> None:
     snapshot, test = untrained(plan, 2), plan.stream.test
     indices = torch.tensor([9, 0, 27, 4])
-    predictions = predict(snapshot, indices, test, plan.bench)
+    predictions = predict(snapshot, indices, test, plan.bench)["main"]
     for row, index in enumerate(indices):
         logits = scores(snapshot, plan, index[None])[0]
         chances = (logits - logits.logsumexp(0)).exp()
@@ -54,14 +54,14 @@ def test_predictions_against_one_image_at_a_time(plan: Plan) -> None:
 
 
 def test_the_first_task_has_no_old_classes(plan: Plan) -> None:
-    predictions = predict(untrained(plan, 1), torch.arange(5), plan.stream.test, plan.bench)
+    predictions = predict(untrained(plan, 1), torch.arange(5), plan.stream.test, plan.bench)["main"]
     assert predictions.score_old.isnan().all()
     assert predictions.top.shape == (5, 4)
 
 
 def test_check_36_mean_chances_add_up_to_one(plan: Plan) -> None:
     """Fig. 6c: C_old * old mean + C_new * new mean = 1."""
-    predictions = predict(untrained(plan, 2), torch.arange(28), plan.stream.test, plan.bench)
+    predictions = predict(untrained(plan, 2), torch.arange(28), plan.stream.test, plan.bench)["main"]
     total = 4 * predictions.softmax_old + 3 * predictions.softmax_new
     torch.testing.assert_close(total, torch.ones_like(total))
 
@@ -69,19 +69,19 @@ def test_check_36_mean_chances_add_up_to_one(plan: Plan) -> None:
 def test_labels_are_only_copied(plan: Plan) -> None:
     snapshot, test = untrained(plan, 2), plan.stream.test
     blind = Samples(test.images, torch.zeros_like(test.labels))
-    told, guessed = (predict(snapshot, torch.arange(28), samples, plan.bench) for samples in (test, blind))
+    told, guessed = (predict(snapshot, torch.arange(28), samples, plan.bench)["main"] for samples in (test, blind))
     assert equal(replace(told, labels=blind.labels), guessed)
 
 
 def test_the_size_of_the_batches_does_not_matter(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
     snapshot = untrained(plan, 2)
-    whole = predict(snapshot, torch.arange(28), plan.stream.test, plan.bench)
-    monkeypatch.setattr(evaluate, "BATCH", 3)
-    assert equal(predict(snapshot, torch.arange(28), plan.stream.test, plan.bench), whole)
+    whole = predict(snapshot, torch.arange(28), plan.stream.test, plan.bench)["main"]
+    monkeypatch.setattr(bench, "BATCH", 3)
+    assert equal(predict(snapshot, torch.arange(28), plan.stream.test, plan.bench)["main"], whole)
 
 
 def test_features_keep_the_order_of_the_indices(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(evaluate, "BATCH", 2)
+    monkeypatch.setattr(bench, "BATCH", 2)
     snapshot, indices = untrained(plan, 1), torch.tensor([5, 1, 3, 0, 2])
     expected = snapshot.network(plan.bench.pictures(indices)).features
     torch.testing.assert_close(features(snapshot, indices, plan.bench), expected)
@@ -91,9 +91,44 @@ def test_features_keep_the_order_of_the_indices(plan: Plan, monkeypatch: pytest.
 def test_teacher_ratio_counts_tasks(plan: Plan, favourite: int, shares: list[float]) -> None:
     snapshot = untrained(plan, 2)
     snapshot.network.head.get_parameter("bias").zero_()[favourite] = 1e6
-    assert teacher_ratio(snapshot, plan.stream.tasks[1].indices, plan.bench) == shares
+    assert teacher_ratios(snapshot, plan.stream.tasks[1].indices, plan.bench) == {"main": shares}
 
 
 def test_check_36_teacher_ratios_add_up_to_one(plan: Plan) -> None:
-    assert sum(teacher_ratio(untrained(plan, 2), plan.stream.tasks[1].indices, plan.bench)) == pytest.approx(1)
-    assert teacher_ratio(untrained(plan, 1), plan.stream.tasks[1].indices, plan.bench) == [1.0]
+    two, one = (teacher_ratios(untrained(plan, n), plan.stream.tasks[1].indices, plan.bench)["main"] for n in (2, 1))
+    assert sum(two) == pytest.approx(1)
+    assert one == [1.0]
+
+
+class Contrary(Scorer):
+    """The worst is the best."""
+
+    def forward(self, output: Output, classes: Classes) -> Tensor:
+        return -output.logits
+
+
+def test_every_scorer_has_its_own_teacher_ratio(plan: Plan) -> None:
+    snapshot = replace(untrained(plan, 2), scorers={"main": Scorer(), "other": Contrary()})
+    bias = snapshot.network.head.get_parameter("bias").zero_()
+    bias[1], bias[5] = 1e6, -1e6
+    ratios = teacher_ratios(snapshot, plan.stream.tasks[1].indices, plan.bench)
+    assert ratios == {"main": [1.0, 0.0], "other": [0.0, 1.0]}
+
+
+class Picky(Scorer):
+    """Rules out classes 0 and 2."""
+
+    def forward(self, output: Output, classes: Classes) -> Tensor:
+        return output.logits.index_fill(1, torch.tensor([0, 2]), -torch.inf)
+
+
+def test_classes_that_are_ruled_out_are_not_in_the_mean_scores(plan: Plan) -> None:
+    """They have no chance, and that counts."""
+    snapshot = replace(untrained(plan, 2), scorers={"main": Picky()})
+    predictions = predict(snapshot, torch.arange(28), plan.stream.test, plan.bench)["main"]
+    logits = scores(snapshot, plan, torch.arange(28))
+    torch.testing.assert_close(predictions.score_old, logits[:, [1, 3]].mean(1))
+    torch.testing.assert_close(predictions.score_new, logits[:, 4:].mean(1))
+    chances = logits[:, [1, 3, 4, 5, 6]].softmax(1)
+    torch.testing.assert_close(predictions.softmax_old, chances[:, :2].sum(1) / 4)
+    assert not torch.isin(predictions.top, torch.tensor([0, 2])).any()

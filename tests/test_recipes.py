@@ -6,6 +6,7 @@ import pytest
 
 from ssil.batches import Replay
 from ssil.errors import UserError
+from ssil.method import Phase
 from ssil.recipes import configure, find_recipe, recipes
 from ssil.registry import PROFILES
 from ssil.schedule import Training
@@ -73,10 +74,10 @@ def test_own_settings_win_over_the_profile() -> None:
 @pytest.mark.parametrize(("increments", "replay"), [(20, 16), (10, 32), (5, 64), (None, 32)])
 def test_the_replay_batch_reaches_the_phase(increments: int | None, replay: int) -> None:
     classes = Classes(("?",) * 4, (0, 2, 4))
-    (phase,) = configure("ssil", increments=increments).method.plan(classes)
-    assert phase.batches == Replay(128, replay)
-    (phase,) = configure("er", options={"replay_batch": 7}, increments=increments).method.plan(classes)
-    assert phase.batches == Replay(128, 7)
+    for name, options, expected in (("ssil", {}, replay), ("er", {"replay_batch": 7}, 7)):
+        (phase,) = configure(name, options=options, increments=increments).method.plan(classes)
+        assert isinstance(phase, Phase)
+        assert phase.batches == Replay(128, expected)
 
 
 @pytest.mark.parametrize(
@@ -94,8 +95,8 @@ def test_a_bad_option_is_explained_in_one_line(options: dict[str, Any], message:
 
 
 def test_a_method_without_options_says_so() -> None:
-    with pytest.raises(UserError, match=r"^options: ft has no option 'tau'; it has: none$"):
-        configure("ft", options={"tau": 1})
+    with pytest.raises(UserError, match=r"^options: joint has no option 'tau'; it has: none$"):
+        configure("joint", options={"tau": 1})
 
 
 def test_a_misspelt_method() -> None:
@@ -111,7 +112,7 @@ def test_options_from_text_get_their_types() -> None:
 def test_a_method_from_a_file(tmp_path: Path) -> None:
     file = tmp_path / "mine.py"
     file.write_text(
-        "from ssil.methods.rehearsal import ft\n"
+        "from ssil.methods.ft import ft\n"
         "def mine(training, *, strength: float = 1.0):\n"
         "    'Mine (2024).'\n"
         "    return ft(training)\n"

@@ -10,12 +10,12 @@ import torch
 
 import tiny
 from ssil.directory import RunDirectory
-from ssil.engine import Pace
 from ssil.errors import UserError
 from ssil.metrics import top1
 from ssil.prepare import prepare
-from ssil.record import Record, read_predictions, read_record
+from ssil.record import Record, read_predictions, read_record, write_record
 from ssil.runs import Watcher, run
+from ssil.trainer import Pace
 
 
 @pytest.fixture(scope="module")
@@ -259,6 +259,16 @@ def test_other_precisions(dataset: Path, precision: str) -> None:
     assert other.config["precision"] == precision
     pairs = zip(plain.tasks[0].loss["main"]["ce"], other.tasks[0].loss["main"]["ce"], strict=True)
     assert all(0 < abs(a - b) < 0.1 * a for a, b in pairs)
+
+
+def test_an_option_younger_than_a_record_has_its_default_there(dataset: Path, tmp_path: Path) -> None:
+    config = tiny.config(dataset, tasks=2, method="ssil", out=tmp_path)
+    record = run(config)
+    del record.config["options"]["min_group"]
+    write_record(tmp_path, record)
+    assert run(config).tasks == record.tasks
+    with pytest.raises(UserError, match=r"\(options.min_group: 2 there, 3 here\)"):
+        run(tiny.config(dataset, tasks=2, method="ssil", out=tmp_path, options={"min_group": 3}))
 
 
 def test_a_directory_with_other_things_in_it_is_left_alone(dataset: Path) -> None:

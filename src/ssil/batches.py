@@ -71,14 +71,17 @@ class Mixed:
     """One shuffled loader over new images and exemplars; the ratio is what falls out of it."""
 
     batch: int
+    drop_last: bool = True
+    """Whether the last batch is left out if it is incomplete; the only one never is."""
 
     def images(self, pool: Pool) -> Tensor:
         """What an epoch passes over."""
         return pool.all
 
     def steps(self, pool: Pool) -> int:
-        """Full batches."""
-        return _full_batches(len(self.images(pool)), self.batch)
+        """Full batches, and the incomplete one if it is kept."""
+        images = len(self.images(pool))
+        return _full_batches(images, self.batch) if self.drop_last else -(-images // self.batch)
 
     def epoch(self, pool: Pool, random: Randomness, epoch: int) -> Callable[[int], Batch]:
         """One pass."""

@@ -59,7 +59,9 @@ class RunConfig(BaseModel):
     memory_per_class: Positive | None = Field(None, description="exemplars a class, however many classes there are")
     selection: Literal["random", "herding"] = Field("random", description="which images become exemplars")
 
-    method: str = Field("ssil", description="a name (see `ssil methods`), or my_file.py:my_method")
+    method: str = Field(
+        "ssil", description="a name (see `ssil methods`), my_file.py:my_method, or names that share a training: ft,il2m"
+    )
     profile: Literal["paper", "official", "quick"] = Field(
         "paper", description="the paper's settings, what its authors' code runs, or a short schedule for a CPU"
     )

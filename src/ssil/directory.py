@@ -11,18 +11,21 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
+from ssil.bench import Bench
 from ssil.checkpoint import Checkpoints
 from ssil.config import checkpoint_interval
-from ssil.engine import Bench, Progress, fresh
+from ssil.engine import fresh, placed
 from ssil.errors import UserError
 from ssil.memory import Memory
 from ssil.method import Method
 from ssil.metrics import Predictions
+from ssil.nn import Network
 from ssil.prepare import Plan
 from ssil.record import Record, read_record, write_predictions, write_record
-from ssil.snapshot import Snapshot
+from ssil.snapshot import MAIN, Scorer, Snapshot, freeze
+from ssil.trainer import Progress
 from ssil.types import Classes
 
 
@@ -30,10 +33,16 @@ from ssil.types import Classes
 class State:
     """All that a run carries from one moment to the next."""
 
-    record: Record
+    records: Mapping[str, Record]
+    """By scorer."""
     snapshot: Snapshot | None = None
     memory: Memory = field(default_factory=Memory)
     progress: Progress | None = None
+
+    @property
+    def record(self) -> Record:
+        """That of the scorer which the method is judged by."""
+        return self.records[MAIN]
 
 
 class RunDirectory:
@@ -70,17 +79,17 @@ class RunDirectory:
     def restore(self, plan: Plan) -> State:
         """The state to go on from: the last checkpoint's, or a new run's."""
         if not (self.folder / "record.json").exists():
-            return State(plan.header)
+            return State(plan.headers)
         record = read_record(self.folder)
-        _refuse_another(self.folder, _identity(record), _identity(plan.header))
+        defaults = plan.configured.defaults
+        _refuse_another(self.folder, _identity(record, defaults), _identity(plan.header, defaults))
         if not self.checkpoints.exists:  # a finished run whose model was not kept is still finished
-            return State(record if record.summary else plan.header)
+            return State(self._records(plan) if record.summary else plan.headers)
         meta, parts = self.checkpoints.load()
         done = meta["tasks_done"]
-        summary = record.summary if done == len(record.task_sizes) else None
-        resumed = _resumed(record, plan)
-        record = record.model_copy(update={"tasks": record.tasks[:done], "summary": summary, "provenance": resumed})
-        state = State(record)
+        records = self._records(plan) if done else {**plan.headers, MAIN: record}
+        changes = {"provenance": _resumed(record.after(done), plan)}
+        state = State({name: kept.after(done).model_copy(update=changes) for name, kept in records.items()})
         method, tasks = plan.configured.method, plan.stream.tasks
         if done:
             state.snapshot = _snapshot(parts["snapshot"], method, tasks[done - 1].classes, plan.bench)
@@ -89,13 +98,21 @@ class RunDirectory:
             state.progress = _progress(parts["progress"], meta["progress"], method, tasks[done].classes, plan.bench)
         return state
 
-    def keep_task(self, state: State, predictions: Predictions) -> None:
+    def _records(self, plan: Plan) -> dict[str, Record]:
+        return {name: read_record(self._of(name)) for name in plan.headers}
+
+    def _of(self, scorer: str) -> Path:
+        """Where a scorer's record and predictions are: the method's own here, those of others in a folder each."""
+        return self.folder if scorer == MAIN else self.folder / scorer
+
+    def keep_task(self, state: State, predictions: Mapping[str, Predictions]) -> None:
         """A task is done: its predictions, the record, and the checkpoint that makes it count."""
         assert state.snapshot is not None
         if not self.checkpoints.exists:  # so that a summary without a checkpoint means that the model was removed
-            self.checkpoints.save(_meta(State(state.record.model_copy(update={"tasks": []}))), {})
-        write_predictions(self.folder, len(state.record.tasks), predictions)
-        write_record(self.folder, state.record)
+            self.checkpoints.save(_meta(State({MAIN: state.record.after(0)})), {})
+        for name, record in state.records.items():
+            write_predictions(self._of(name), len(record.tasks), predictions[name])
+            write_record(self._of(name), record)
         parts = {"snapshot": _snapshot_tensors(state.snapshot), "memory": {"indices": state.memory.indices}}
         self.checkpoints.save(_meta(state), parts)
         self._begin_interval()
@@ -127,9 +144,11 @@ class RunDirectory:
         self.steps_since, self.since = 0, time.monotonic()
 
 
-def _identity(record: Record) -> dict[str, Any]:
-    """What must be equal for a directory to be gone on with."""
-    return record.config | {"class_order": record.class_order, "task_sizes": record.task_sizes}
+def _identity(record: Record, defaults: Mapping[str, Any]) -> dict[str, Any]:
+    """What must be equal for a directory to be gone on with; an option that is not there has its default."""
+    options = {**defaults, **record.config["options"]}
+    stream = {"class_order": record.class_order, "task_sizes": record.task_sizes}
+    return record.config | {"options": options} | stream
 
 
 def _resumed(record: Record, plan: Plan) -> dict[str, Any]:
@@ -182,35 +201,61 @@ def _position(progress: Progress) -> dict[str, Any]:
 
 
 def _progress_tensors(progress: Progress) -> dict[str, Tensor]:
-    groups = {"network": progress.network.state_dict(), "momentum": progress.momentum, "sums": progress.sums}
-    return {f"{group}/{name}": tensor for group, tensors in groups.items() for name, tensor in tensors.items()}
+    model = _model_tensors(progress.network, progress.scorers)
+    groups = {"momentum": progress.momentum, "sums": progress.sums, "model": model}
+    groups |= {f"kept.{name}": _snapshot_tensors(snapshot) for name, snapshot in progress.kept.items()}
+    return _joined(groups)
 
 
 def _progress(
     tensors: Mapping[str, Tensor], position: Mapping[str, Any], method: Method, classes: Classes, bench: Bench
 ) -> Progress:
-    network = fresh(method, classes, bench)
-    network.load_state_dict(_group(tensors, "network"))
-    sums = {name: value.to(bench.fabric.device) for name, value in _group(tensors, "sums").items()}
-    return Progress(network, **position, sums=sums, momentum=_group(tensors, "momentum"))
+    groups = _groups(tensors)
+    network, scorers = _model(groups["model"], method, classes, bench)
+    sums = {name: value.to(bench.fabric.device) for name, value in groups.get("sums", {}).items()}
+    kept = {
+        name.removeprefix("kept."): _snapshot(group, method, classes, bench)
+        for name, group in groups.items()
+        if name.startswith("kept.")
+    }
+    return Progress(network, scorers, kept, **position, sums=sums, momentum=groups.get("momentum", {}))
 
 
 def _snapshot_tensors(snapshot: Snapshot) -> dict[str, Tensor]:
-    scorers = {f"scorer.{name}": scorer for name, scorer in snapshot.scorers.items()}
-    modules: dict[str, nn.Module] = {"network": snapshot.network, **scorers}
-    return {
-        f"{group}/{name}": value for group, module in modules.items() for name, value in module.state_dict().items()
-    }
+    return _model_tensors(snapshot.network, snapshot.scorers)
 
 
 def _snapshot(tensors: Mapping[str, Tensor], method: Method, classes: Classes, bench: Bench) -> Snapshot:
+    network, scorers = _model(tensors, method, classes, bench)
+    return freeze(network, classes, scorers)
+
+
+def _model_tensors(network: Network, scorers: Mapping[str, Scorer]) -> dict[str, Tensor]:
+    modules = {"network": network, **{f"scorer.{name}": scorer for name, scorer in scorers.items()}}
+    return _joined({name: module.state_dict() for name, module in modules.items()})
+
+
+def _model(
+    tensors: Mapping[str, Tensor], method: Method, classes: Classes, bench: Bench
+) -> tuple[Network, dict[str, Scorer]]:
+    groups = _groups(tensors)
     network = fresh(method, classes, bench)
-    network.load_state_dict(_group(tensors, "network"))
-    scorers = {name: make().to(bench.fabric.device) for name, make in method.scorers.items()}
+    network.load_state_dict(groups["network"])
+    scorers = placed({name: make() for name, make in method.scorers.items()}, bench)
     for name, scorer in scorers.items():
-        scorer.load_state_dict(_group(tensors, f"scorer.{name}"))
-    return Snapshot(network.clone(), classes, scorers)
+        scorer.restore(groups.get(f"scorer.{name}", {}))
+    return network, scorers
 
 
-def _group(tensors: Mapping[str, Tensor], group: str) -> dict[str, Tensor]:
-    return {key.partition("/")[2]: value for key, value in tensors.items() if key.partition("/")[0] == group}
+def _joined(groups: Mapping[str, Mapping[str, Tensor]]) -> dict[str, Tensor]:
+    """Groups of tensors as one: `group/name`."""
+    return {f"{group}/{name}": tensor for group, tensors in groups.items() for name, tensor in tensors.items()}
+
+
+def _groups(tensors: Mapping[str, Tensor]) -> dict[str, dict[str, Tensor]]:
+    """The groups that `_joined` has joined."""
+    groups: dict[str, dict[str, Tensor]] = {}
+    for key, tensor in tensors.items():
+        group, _, name = key.partition("/")
+        groups.setdefault(group, {})[name] = tensor
+    return groups

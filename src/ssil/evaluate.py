@@ -1,54 +1,58 @@
 """A snapshot looks at pictures: predictions for all classes seen, features, the old model's view of new data."""
 
-from collections.abc import Iterator
-
 import torch
 from torch import Tensor
 
-from ssil.engine import Bench
+from ssil.bench import Bench
 from ssil.metrics import Predictions
-from ssil.snapshot import MAIN, Snapshot
-from ssil.types import Output, Samples
-
-BATCH = 512
-
-
-def _outputs(snapshot: Snapshot, indices: Tensor, samples: Samples, bench: Bench) -> Iterator[tuple[Tensor, Output]]:
-    """The network's outputs batch by batch, with the indices they belong to; the unfolded network, in eval mode."""
-    for part in indices.split(BATCH):
-        with torch.inference_mode(), bench.fabric.autocast():
-            output = snapshot.network(bench.pictures(part, samples))
-        yield part, output
+from ssil.snapshot import Scorer, Snapshot
+from ssil.types import Classes, Samples
 
 
 @torch.inference_mode()
-def predict(snapshot: Snapshot, indices: Tensor, samples: Samples, bench: Bench, scorer: str = MAIN) -> Predictions:
-    """What the snapshot says of these samples, over all classes it knows. Labels are only copied, never used."""
-    parts = []
-    for part, output in _outputs(snapshot, indices, samples, bench):
-        scores = snapshot.scores(output, scorer)
-        parts.append((samples.labels[part], *_summary(scores, snapshot.classes.old)))
-    return Predictions(*(torch.cat(column).cpu() for column in zip(*parts, strict=True)))
+def predict(snapshot: Snapshot, indices: Tensor, samples: Samples, bench: Bench) -> dict[str, Predictions]:
+    """What each scorer says of these samples, over all classes it knows. Labels are only copied, never used."""
+    parts: dict[str, list[tuple[Tensor, ...]]] = {name: [] for name in snapshot.scorers}
+    for part, output in bench.looks(snapshot.network, indices, samples):
+        for name, scorer in snapshot.scorers.items():
+            summary = _summary(scorer, snapshot.scores(output, name), snapshot.classes.old)
+            parts[name].append((samples.labels[part], *summary))
+    return {
+        name: Predictions(*(torch.cat(column).cpu() for column in zip(*rows, strict=True)))
+        for name, rows in parts.items()
+    }
 
 
-def _summary(scores: Tensor, old: int) -> tuple[Tensor, ...]:
-    """Per image: the five best classes, the confidence, mean score and mean softmax of old and of new classes."""
-    softmax = scores.softmax(1)
+def _summary(scorer: Scorer, scores: Tensor, old: int) -> tuple[Tensor, ...]:
+    """Per image: the five best classes, the confidence, mean score and mean probability of old and of new classes."""
+    probabilities = scorer.probabilities(scores)
     top = scores.topk(min(5, scores.shape[1])).indices
-    means = [values.mean(1) for both in (scores, softmax) for values in (both[:, :old], both[:, old:])]
-    return (top, softmax.amax(1), *means)
+    means = [_mean(values) for both in (scores, probabilities) for values in (both[:, :old], both[:, old:])]
+    return (top, probabilities.amax(1), *means)
 
 
-@torch.inference_mode()
+def _mean(values: Tensor) -> Tensor:
+    """The mean over the classes, without those that a scorer has ruled out (-inf)."""
+    ruled_out = values == -torch.inf
+    return values.masked_fill(ruled_out, 0.0).sum(1) / (~ruled_out).sum(1)
+
+
 def features(snapshot: Snapshot, indices: Tensor, bench: Bench) -> Tensor:
     """Feature vectors of training pictures, under the test transform."""
-    return torch.cat([output.features.cpu() for _, output in _outputs(snapshot, indices, bench.samples, bench)])
+    return bench.outputs(snapshot.network, indices).features.cpu()
 
 
 @torch.inference_mode()
-def teacher_ratio(snapshot: Snapshot, indices: Tensor, bench: Bench) -> list[float]:
-    """Share of each old task among the snapshot's predictions on a task it has not learnt yet (Fig. 2, right)."""
-    task_of = snapshot.classes.task_of()
-    tops = [snapshot.scores(output).argmax(1).cpu() for _, output in _outputs(snapshot, indices, bench.samples, bench)]
-    counts = torch.bincount(task_of[torch.cat(tops)], minlength=snapshot.classes.task)
+def teacher_ratios(snapshot: Snapshot, indices: Tensor, bench: Bench) -> dict[str, list[float]]:
+    """By scorer: the share of each old task in what is predicted of a task not learnt yet (Fig. 2, right)."""
+    tops: dict[str, list[Tensor]] = {name: [] for name in snapshot.scorers}
+    for _, output in bench.looks(snapshot.network, indices):
+        for name in snapshot.scorers:
+            tops[name].append(snapshot.scores(output, name).argmax(1).cpu())
+    return {name: _shares(torch.cat(parts), snapshot.classes) for name, parts in tops.items()}
+
+
+def _shares(predicted: Tensor, classes: Classes) -> list[float]:
+    """The share of each task among the predicted classes."""
+    counts = torch.bincount(classes.task_of()[predicted], minlength=classes.task)
     return [float(share) for share in counts / counts.sum()]

@@ -1,4 +1,4 @@
-"""The loss terms that methods share: pure functions of logits that give one value per sample, never a mean."""
+"""The loss terms that methods share: pure functions of a network's output, one value per sample, never a mean."""
 
 from collections.abc import Sequence
 from functools import lru_cache
@@ -78,3 +78,64 @@ def _block_log_softmax(x: Tensor, bounds: tuple[int, ...]) -> Tensor:
 def _block_of(bounds: tuple[int, ...], device: torch.device) -> Tensor:
     """The block of each class."""
     return torch.bucketize(torch.arange(bounds[-1]), torch.tensor(bounds[1:]), right=True).to(device)
+
+
+def cosine_distance(student: Tensor, teacher: Tensor) -> Tensor:
+    """1 - cos of two feature vectors: LUCIR's less-forget constraint, PODNet's POD-flat.
+
+    Computed as half the squared distance of the unit vectors, which is exactly 0 for equal features.
+    """
+    return (F.normalize(student) - F.normalize(teacher)).square().sum(1) / 2
+
+
+def margin_ranking(cosines: Tensor, labels: Tensor, old: int, margin: float, top: int) -> Tensor:
+    """LUCIR's L_mr, one value for each sample of the first `old` classes: their cosine leads the best new ones'.
+
+    The mean of max(0, margin - cos_y + n_k) over the `top` largest cosines n_k to new classes, or all if fewer.
+    """
+    is_old = labels < old
+    cosines, labels = cosines[is_old], labels[is_old]
+    rivals = cosines[:, old:]
+    hardest = rivals.topk(min(top, rivals.shape[1])).values
+    return F.relu(margin - cosines.gather(1, labels.unsqueeze(1)) + hardest).mean(1)
+
+
+def pod_spatial(student: Sequence[Tensor], teacher: Sequence[Tensor], separate: bool = False) -> Tensor:
+    """PODNet's POD-spatial: how far apart the pooled maps (B, C, H, W) are, as a mean over the stages.
+
+    `separate` gives both ways of pooling a norm and a distance of their own, as the code of SS-IL's authors does. A
+    backbone without stages has nothing to compare: a single 0, whatever the batch.
+    """
+    if not student:
+        return torch.zeros(1)
+    distances = [
+        torch.linalg.vector_norm(mine - theirs, dim=1)
+        for a, b in zip(student, teacher, strict=True)
+        for mine, theirs in zip(_pooled(a, separate), _pooled(b.to(a.dtype), separate), strict=True)
+    ]
+    return torch.stack(distances).sum(0) / len(student)
+
+
+def _pooled(stage: Tensor, separate: bool) -> list[Tensor]:
+    """The squared map summed over its width and over its height: two unit vectors, or one of both together."""
+    energy = stage.square()
+    sums = [energy.sum(3).flatten(1), energy.sum(2).flatten(1)]
+    return [F.normalize(values) for values in (sums if separate else [torch.cat(sums, 1)])]
+
+
+def nca(similarities: Tensor, labels: Tensor) -> Tensor:
+    """PODNet's loss as its code has it, for scaled similarities s: -(s_y - max) + log(1 + sum_{c != y} exp(s_c - max)).
+
+    The margin, which the code takes from every similarity, cancels. In the denominator the row's maximum stands in
+    for the target: softmax cross-entropy if the target is the best, else the best class counts twice.
+    """
+    target = labels.unsqueeze(1)
+    rivals = similarities.scatter(1, target, similarities.max(1, keepdim=True).values)
+    return rivals.logsumexp(1) - similarities.gather(1, target).squeeze(1)
+
+
+def nca_hinged(similarities: Tensor, labels: Tensor, scale: Tensor | float, margin: float) -> Tensor:
+    """PODNet's loss as its paper has it: [-log(exp(scale * (s_y - margin)) / sum_{c != y} exp(scale * s_c))]_+."""
+    target = labels.unsqueeze(1)
+    rivals = (scale * similarities).scatter(1, target, -torch.inf)
+    return F.relu(rivals.logsumexp(1) - scale * (similarities.gather(1, target).squeeze(1) - margin))

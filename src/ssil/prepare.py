@@ -15,9 +15,9 @@ import torch
 from lightning_fabric import Fabric
 
 from ssil import data
+from ssil.bench import Bench
 from ssil.config import RunConfig
 from ssil.data import Dataset
-from ssil.engine import Bench
 from ssil.errors import UserError
 from ssil.memory import Fixed, Growing, Nothing, Room, Unlimited
 from ssil.nn import find_backbone
@@ -25,6 +25,7 @@ from ssil.randomness import Randomness
 from ssil.recipes import Configured, configure
 from ssil.record import Record
 from ssil.scenario import Stream, build_stream, class_order, read_order, task_sizes
+from ssil.snapshot import MAIN
 from ssil.types import Samples
 
 
@@ -37,7 +38,13 @@ class Plan:
     stream: Stream
     bench: Bench
     room: Room
-    header: Record
+    headers: dict[str, Record]
+    """By scorer: the method's own, those of methods that ride along, and the method's extra ones."""
+
+    @property
+    def header(self) -> Record:
+        """That of the scorer which the method is judged by."""
+        return self.headers[MAIN]
 
 
 def prepare(config: RunConfig) -> Plan:
@@ -53,7 +60,8 @@ def prepare(config: RunConfig) -> Plan:
     dtype = torch.float64 if config.precision == "64-true" else torch.float32
     bench = Bench(fabric, stream.train, dataset.transform, random, config.backbone, config.norm, dtype)
     room = _room(config, configured, stream.tasks[-1].classes.seen)
-    return Plan(config, configured, stream, bench, room, _header(config, configured, dataset, stream, room, fabric))
+    header = _header(config, configured, dataset, stream, room, fabric)
+    return Plan(config, configured, stream, bench, room, _by_scorer(header, configured))
 
 
 def _increments(config: RunConfig) -> int:
@@ -117,7 +125,9 @@ def _header(
 ) -> Record:
     classes = stream.tasks[-1].classes
     what = config.what() | {
+        "method": config.method.partition(",")[0],
         "options": configured.options,
+        **({"riders": configured.riders} if configured.riders else {}),
         "training": asdict(configured.training),
         "memory": {"kind": type(room).__name__.lower(), **vars(room)},
         "data_fingerprint": dataset.fingerprint,
@@ -132,9 +142,22 @@ def _header(
     )
 
 
+def _by_scorer(header: Record, configured: Configured) -> dict[str, Record]:
+    """A rider's header is that of a run of its own; an extra scorer's names the scorer."""
+    own = {key: value for key, value in header.config.items() if key != "riders"}
+
+    def config(name: str) -> dict[str, Any]:
+        if name in configured.riders:
+            return own | {"method": name, "options": header.config["riders"][name]}
+        return own | {"scorer": name}
+
+    names = [name for name in configured.method.scorers if name != MAIN]
+    return {MAIN: header} | {name: header.model_copy(update={"config": config(name)}) for name in names}
+
+
 def _source_files(config: RunConfig) -> dict[str, str]:
     """Checksums of the user's own files, which may change while their names stay."""
-    files = {name: getattr(config, name).rpartition(":")[0] for name in ("method", "backbone")}
+    files = {name: getattr(config, name).partition(",")[0].rpartition(":")[0] for name in ("method", "backbone")}
     return {f"{name}_sha256": sha256(Path(file).read_bytes()).hexdigest() for name, file in files.items() if file}
 
 

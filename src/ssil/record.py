@@ -67,6 +67,17 @@ class Record(_Part):
     tasks: list[TaskRecord] = []
     summary: Summary | None = None
 
+    @property
+    def label(self) -> str:
+        """The method, and the scorer if it is not the one that the method is judged by."""
+        scorer = self.config.get("scorer")
+        return f"{self.config['method']} ({scorer})" if scorer else str(self.config["method"])
+
+    def after(self, tasks: int) -> "Record":
+        """The record as it was after so many tasks."""
+        summary = self.summary if tasks == len(self.task_sizes) else None
+        return self.model_copy(update={"tasks": self.tasks[:tasks], "summary": summary})
+
     def with_task(self, task: TaskRecord) -> "Record":
         """The record with one more task; after the last one it has its summary."""
         tasks = [*self.tasks, task]

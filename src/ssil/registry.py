@@ -1,7 +1,7 @@
 """Methods by name: a recipe function is found by its name, and its signature is its options, its help, its docs."""
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
@@ -24,6 +24,7 @@ class Recipe:
     build: Callable[..., Method]
     paper: Mapping[str, Any]
     official: Mapping[str, Any]
+    quick: Mapping[str, Any]
 
     @property
     def summary(self) -> str:
@@ -38,7 +39,10 @@ class Recipe:
 
     def settings(self, profile: str) -> dict[str, Any]:
         """What a profile says: training settings and options, as changes to the defaults."""
-        extra: dict[str, dict[str, Any]] = {"official": {**_OFFICIAL, **self.official}, "quick": _QUICK}
+        extra: dict[str, dict[str, Any]] = {
+            "official": {**_OFFICIAL, **self.official},
+            "quick": {**_QUICK, **self.quick},
+        }
         return scaled(dict(self.paper), extra.get(profile, {}))
 
 
@@ -46,20 +50,44 @@ RECIPES: dict[str, Recipe] = {}
 
 
 def register(
-    *, paper: Mapping[str, Any] | None = None, official: Mapping[str, Any] | None = None
+    *,
+    paper: Mapping[str, Any] | None = None,
+    official: Mapping[str, Any] | None = None,
+    quick: Mapping[str, Any] | None = None,
 ) -> Callable[[Callable[..., Method]], Callable[..., Method]]:
     """Register a recipe under its function's name.
 
     `paper` holds what differs from `Training`'s defaults or the function's own; `official` what the authors'
-    code changes on top of that.
+    code changes on top of that; `quick` what a short schedule asks for.
     """
 
     def add(build: Callable[..., Method]) -> Callable[..., Method]:
         name = build.__name__
-        RECIPES[name] = Recipe(name, build, paper or {}, official or {})
+        RECIPES[name] = Recipe(name, build, paper or {}, official or {}, quick or {})
         return build
 
     return add
+
+
+def setting(
+    build: Callable[..., Method],
+    name: str,
+    summary: str,
+    *,
+    options: Iterable[str],
+    official: Mapping[str, Any] | None = None,
+    **changed: Any,
+) -> None:
+    """Register a named setting of a recipe: `changed` from its defaults; of its options only these can be given."""
+
+    def named(training: Training, **given: Any) -> Method:
+        return build(training, **changed | given)
+
+    training, *parameters = inspect.signature(build).parameters.values()
+    free = [p.replace(default=changed.get(p.name, p.default)) for p in parameters if p.name in {*options}]
+    named.__name__, named.__doc__ = name, summary
+    named.__signature__ = inspect.Signature([training, *free])  # type: ignore[attr-defined]
+    register(official=official)(named)
 
 
 def scaled(base: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 import resource
 import sys
 import time
+from collections.abc import Mapping
 from contextlib import nullcontext
 from datetime import UTC, datetime
 
@@ -12,14 +13,15 @@ from ssil import memory as memories
 from ssil import metrics
 from ssil.config import RunConfig
 from ssil.directory import RunDirectory, State
-from ssil.engine import Pace, Progress, learn, start
-from ssil.evaluate import features, predict, teacher_ratio
+from ssil.engine import learn, start
+from ssil.evaluate import features, predict, teacher_ratios
 from ssil.memory import Memory, Select
 from ssil.metrics import Predictions
 from ssil.prepare import Plan, prepare
 from ssil.record import Record, TaskRecord
 from ssil.scenario import Task
 from ssil.snapshot import Snapshot
+from ssil.trainer import Pace, Progress
 
 
 class Watcher:
@@ -33,6 +35,9 @@ class Watcher:
 
     def learnt(self, record: Record) -> None:
         """A task is learnt and evaluated: it is the record's last."""
+
+    def finished(self, records: Mapping[str, Record]) -> None:
+        """The run is done; its records, by scorer."""
 
     def should_stop(self) -> bool:
         """Whether to write a checkpoint and stop now."""
@@ -50,7 +55,7 @@ def run(config: RunConfig, watcher: Watcher | None = None) -> Record:
     directory = RunDirectory(config.out, config.checkpoint_every) if config.out else None
     writer = directory if plan.bench.fabric.is_global_zero else None
     with writer.locked() if writer else nullcontext():
-        state = directory.restore(plan) if directory else State(plan.header)
+        state = directory.restore(plan) if directory else State(plan.headers)
         return _Fold(plan, state, writer, watcher or Watcher()).finish()
 
 
@@ -64,13 +69,14 @@ class _Fold:
         for task in self.plan.stream.tasks[len(self.state.record.tasks) :]:
             self._learn(task)
             self.watcher.learnt(self.state.record)
+        self.watcher.finished(self.state.records)
         return self.state.record
 
     def _learn(self, task: Task) -> None:
         plan, state = self.plan, self.state
         method, bench = plan.configured.method, plan.bench
         started = time.perf_counter()
-        ratio = teacher_ratio(state.snapshot, task.indices, bench) if state.snapshot else None
+        ratios = teacher_ratios(state.snapshot, task.indices, bench) if state.snapshot else {}
         state.progress = state.progress or start(method, state.snapshot, task, bench)
         spent = sum(state.progress.seconds.values())
 
@@ -81,7 +87,10 @@ class _Fold:
         predictions = predict(snapshot, plan.stream.seen(task), plan.stream.test, bench)
         state.memory = self._exemplars(task, snapshot)
         seconds = spent + time.perf_counter() - started
-        state.record = self._recorded(task, predictions, state.progress, ratio, seconds)
+        state.records = {
+            name: self._recorded(record, task, predictions[name], state.progress, ratios.get(name), seconds)
+            for name, record in state.records.items()
+        }
         state.snapshot, state.progress = snapshot, None
         if self.directory:
             self.directory.keep_task(state, predictions)
@@ -110,7 +119,13 @@ class _Fold:
         return memories.update(self.state.memory, arrived, task.classes, plan.room, select)
 
     def _recorded(
-        self, task: Task, predictions: Predictions, progress: Progress, ratio: list[float] | None, seconds: float
+        self,
+        record: Record,
+        task: Task,
+        predictions: Predictions,
+        progress: Progress,
+        ratio: list[float] | None,
+        seconds: float,
     ) -> Record:
         """The record with this task; with the summary and the end's time if it is the last."""
         height, width, channels = self.plan.bench.samples.images.shape
@@ -131,7 +146,7 @@ class _Fold:
             images_per_second=progress.images / max(sum(progress.seconds.values()), 1e-9),
             peak_memory_mb=_peak_memory_mb(self.plan.bench.fabric.device),
         )
-        record = self.state.record.with_task(entry)
+        record = record.with_task(entry)
         if record.summary:
             finished = datetime.now(UTC).isoformat(timespec="seconds")
             record = record.model_copy(update={"provenance": record.provenance | {"finished": finished}})

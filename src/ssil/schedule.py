@@ -1,6 +1,7 @@
 """How long and how fast a method trains: the settings of a run, and the schedule of one task."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from math import cos, pi
 from typing import Literal
 
 from ssil.errors import UserError
@@ -25,6 +26,15 @@ class Schedule:
     def lr_at(self, epoch: int) -> float:
         """The learning rate of an epoch."""
         return self.lr[sum(epoch >= milestone for milestone in self.milestones)]
+
+    def annealed(self) -> "Schedule":
+        """The same epochs and first rate, falling along half a cosine, which would reach 0 after the last epoch.
+
+        >>> Schedule(epochs=2, lr=(0.1,)).annealed().lr
+        (0.1, 0.05)
+        """
+        lr = tuple(self.lr[0] * (1 + cos(pi * epoch / self.epochs)) / 2 for epoch in range(self.epochs))
+        return replace(self, lr=lr, milestones=tuple(range(1, self.epochs)))
 
 
 @dataclass(frozen=True)
@@ -71,6 +81,18 @@ class Training:
         lrs = self.lr if isinstance(self.lr, tuple) else _decayed(self.lr, self.decay, len(milestones))
         divisor = task if self.lr_by_task else 1
         return Schedule(epochs, tuple(lr / divisor for lr in lrs), milestones, self.momentum, self.weight_decay)
+
+    def tuning(
+        self, epochs: int, of: int, lr: float, milestones: tuple[int, ...] = (), wanted: int | None = None
+    ) -> Schedule:
+        """A shorter phase after the main one: so many `epochs` where the main phase has `of`; both shrink together.
+
+        >>> Training(epochs=8).tuning(30, of=40, lr=0.01, milestones=(10, 20)).milestones
+        (2, 4)
+        """
+        length = wanted or max(1, round(epochs * (self.later_epochs or self.epochs) / of))
+        lrs = _decayed(lr, self.decay, len(milestones))
+        return Schedule(length, lrs, scale_milestones(milestones, epochs, length), self.momentum, self.weight_decay)
 
 
 def _decayed(lr: float, decay: float, times: int) -> tuple[float, ...]:

@@ -1,17 +1,43 @@
-"""A model at rest: what is evaluated, saved and asked for predictions, and the next task's teacher."""
+"""A model at rest, what turns its output into scores, and what losses and stages may look at while it learns."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from copy import deepcopy
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
-from ssil.nn import Network, folded
-from ssil.types import Classes, Output, Scorer
+from ssil.batches import Pool
+from ssil.nn import Head, Network, folded
+from ssil.randomness import Randomness
+from ssil.types import Classes, Output
 
 MAIN = "main"
 """The name of the scorer that a method is judged by."""
+
+
+class Scorer(nn.Module):
+    """Turns a network's output into one score per seen class. Never sees a label or a task id.
+
+    What it has learnt lives in its parameters and buffers, so that it is saved and restored with its snapshot.
+    """
+
+    def forward(self, output: Output, classes: Classes) -> Tensor:
+        """Scores (B, seen): the plain logits, unless a method knows better."""
+        return output.logits
+
+    def probabilities(self, scores: Tensor) -> Tensor:
+        """Scores as probabilities."""
+        return scores.softmax(1)
+
+    def fit(self, work: "Work") -> None:
+        """Learn from a task's training images, at its end; a scorer is carried over from task to task."""
+
+    def restore(self, tensors: Mapping[str, Tensor]) -> None:
+        """Take over a saved state, whose shapes may depend on the classes seen."""
+        for name, own in [*self.named_parameters(), *self.named_buffers()]:
+            own.data = tensors[name].to(own)
 
 
 @dataclass(frozen=True)
@@ -26,6 +52,12 @@ class Snapshot:
         """Scores (B, seen) of a batch that the network has seen."""
         scores: Tensor = self.scorers[scorer](output, self.classes)
         return scores
+
+
+def freeze(network: Network, classes: Classes, scorers: Mapping[str, Scorer]) -> Snapshot:
+    """A snapshot of a model that goes on learning."""
+    kept = {name: deepcopy(scorer).requires_grad_(False) for name, scorer in scorers.items()}
+    return Snapshot(network.clone(), classes, kept)
 
 
 class View(NamedTuple):
@@ -59,3 +91,27 @@ class Step:
     teachers: Mapping[str, View]
     counts: Tensor
     """Training images of each class in this task (new data and exemplars)."""
+    head: Head
+    """The student's, for a scale or cosines that the logits don't show."""
+    scorer: Scorer
+
+    @property
+    def scores(self) -> Tensor:
+        """The student's output after its scorer."""
+        scores: Tensor = self.scorer(self.output, self.classes)
+        return scores
+
+
+@dataclass(frozen=True)
+class Work:
+    """A task in progress, as a stage, a hook or a scorer sees it; it may change the network and scorers in place."""
+
+    network: Network
+    scorers: Mapping[str, Scorer]
+    classes: Classes
+    pool: Pool
+    previous: Snapshot | None
+    """The model of the task before."""
+    random: Randomness
+    outputs: Callable[[Tensor], Output]
+    """What the network, as it is now, says of training images (by index) under the test transform; no stage maps."""

@@ -5,7 +5,7 @@ from itertools import pairwise
 from typing import NamedTuple, Protocol
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 
 class Output(NamedTuple):
@@ -102,14 +102,3 @@ class Samples:
 
     def __len__(self) -> int:
         return len(self.labels)
-
-
-class Scorer(nn.Module):
-    """Turns a network's output into one score per seen class. Never sees a label or a task id.
-
-    What it has learnt lives in its parameters and buffers, so that it is saved and restored with its snapshot.
-    """
-
-    def forward(self, output: Output, classes: Classes) -> Tensor:
-        """Scores (B, seen): the plain logits, unless a method knows better."""
-        return output.logits

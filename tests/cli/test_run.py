@@ -11,9 +11,9 @@ import pytest
 import tiny
 from ssil.cli import main, watch
 from ssil.cli.interrupts import Interrupts
-from ssil.engine import Pace
 from ssil.metrics import newest_share
 from ssil.record import read_record
+from ssil.trainer import Pace
 
 
 @pytest.fixture

@@ -10,9 +10,9 @@ from rich.console import Console
 import tiny
 from ssil.cli import bars, comparison, demo, main
 from ssil.cli.tables import headlines
-from ssil.engine import Pace
 from ssil.record import Record, read_record
 from ssil.runs import run
+from ssil.trainer import Pace
 
 
 @pytest.fixture(scope="module")

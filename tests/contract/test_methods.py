@@ -13,12 +13,12 @@ from torch import Tensor
 import tiny
 from lessons import IMAGES, SETTINGS, Lesson, copied, follow, plan_for, scores
 from ssil.batches import Replay
-from ssil.engine import Pace
 from ssil.nn import LinearHead
 from ssil.recipes import configure, recipes
 from ssil.record import Record
 from ssil.runs import Watcher, run
-from ssil.types import Scorer
+from ssil.snapshot import Scorer
+from ssil.trainer import Pace
 
 
 @pytest.fixture(scope="module")
@@ -55,7 +55,7 @@ def test_loss_parts_are_named_and_finite_and_have_a_gradient(lessons: tuple[Less
             assert part.isidentifier()
             assert term.values.isfinite().all()
             assert term.values.requires_grad
-            assert term.divisor > 0
+            assert term.divisor > 0 or not len(term.values)
         assert seen.gradient.isfinite().all()
         assert seen.gradient.any()
 
@@ -134,14 +134,18 @@ def test_check_22_one_seed_gives_all_methods_the_same_start(
             same_memory = mine.memory.counts == theirs.memory.counts
             if same_memory:
                 assert torch.equal(mine.memory.indices, theirs.memory.indices)
-            if same_memory and mine.seen[0].phase.batches == theirs.seen[0].phase.batches:
-                assert torch.equal(mine.asked[0], theirs.asked[0])
+            one, two = mine.seen[0], theirs.seen[0]
+            alike = [(phase.name, phase.batches, phase.images) for phase in (one.phase, two.phase)]
+            if same_memory and alike[0] == alike[1]:
+                assert torch.equal(one.indices, two.indices)
 
 
 def test_check_38_the_first_task_is_the_joint_models(lessons: tuple[Lesson, ...], dataset: Path, name: str) -> None:
     method = configure(name).method
     if not isinstance(method.head(4), LinearHead) or any(make is not Scorer for make in method.scorers.values()):
         pytest.skip("the method has a head or a scorer of its own")
+    if lessons[0].seen[0].phase.project:
+        pytest.skip("the method bounds its weights")
     joint = follow("joint", dataset)[0]
     assert equal(copied(lessons[0].snapshot), copied(joint.snapshot))
 

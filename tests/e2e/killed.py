@@ -17,9 +17,9 @@ from typing import Any, BinaryIO, NoReturn
 import torch
 
 import tiny
-from ssil.engine import Pace
 from ssil.record import read_record
 from ssil.runs import Watcher, run
+from ssil.trainer import Pace
 
 
 def die() -> NoReturn:

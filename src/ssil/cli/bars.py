@@ -10,8 +10,8 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from ssil.cli.output import console
 from ssil.cli.tables import results, title
 from ssil.cli.watch import Reporter
-from ssil.engine import Pace
 from ssil.record import Record
+from ssil.trainer import Pace
 
 UNIT = 10_000
 """What a bar counts for a whole stream, and for a whole task."""

@@ -65,7 +65,7 @@ def findings(records: Sequence[Record]) -> list[str]:
 
 
 def _method(record: Record) -> str:
-    return str(record.config["method"])
+    return record.label
 
 
 def _accuracies(records: Sequence[Record]) -> str:

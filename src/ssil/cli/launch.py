@@ -2,27 +2,30 @@
 
 import os
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 from ssil.cli.bars import Bars
 from ssil.cli.interrupts import saying_how_to_go_on
 from ssil.cli.output import console, json_line
-from ssil.cli.tables import results, sentence, title
+from ssil.cli.tables import headlines, results, sentence, title
 from ssil.cli.watch import JsonLines, Lines, Reporter
 from ssil.config import RunConfig
 from ssil.record import Record
 from ssil.runs import run
+from ssil.snapshot import MAIN
 
 
 def launch(config: RunConfig, json: bool) -> None:
     """Run, or go on, with the reporter that fits; at the end the results."""
     reporter = _reporter(json)
     with saying_how_to_go_on(config.out), reporter:
-        record = run(config, reporter)
+        run(config, reporter)
     if isinstance(reporter, JsonLines):
-        json_line(event="summary", out=config.out, **record.summary.model_dump() if record.summary else {})
+        for name, record in reporter.records.items():
+            _summarise(name, record, config.out)
     elif isinstance(reporter, Bars | Lines):
-        _tell(record, config.out, "already finished" if reporter.was_finished else "finished")
+        _tell(reporter.records, config.out, "already finished" if reporter.was_finished else "finished")
 
 
 def _reporter(json: bool) -> Reporter:
@@ -34,8 +37,22 @@ def _reporter(json: bool) -> Reporter:
     return Bars() if sys.stdout.isatty() else Lines()
 
 
-def _tell(record: Record, out: Path | None, how: str) -> None:
-    screen = console()
-    screen.print(f"[bold]{title(record)}", results(record), sentence(record), sep="\n")
+def _summarise(scorer: str, record: Record, out: Path | None) -> None:
+    """The summary as a JSON line; `scorer` only where it is not the method's own."""
+    of = {} if scorer == MAIN else {"scorer": scorer}
+    json_line(event="summary", out=_folder(scorer, out), **of, **record.summary.model_dump() if record.summary else {})
+
+
+def _folder(scorer: str, out: Path | None) -> Path | None:
+    return out if out is None or scorer == MAIN else out / scorer
+
+
+def _tell(records: Mapping[str, Record], out: Path | None, how: str) -> None:
+    screen, main = console(), records[MAIN]
+    screen.print(f"[bold]{title(main)}", results(main), sentence(main), sep="\n")
+    if len(records) > 1:
+        names = {str(_folder(name, out) or name): record for name, record in records.items()}
+        screen.print("", "one training, scored in several ways:", headlines(names), sep="\n")
     if out:
-        screen.print(f"{how}; kept in {out} (see: ssil show {out})")
+        folders = " ".join(str(_folder(name, out)) for name in records)
+        screen.print(f"{how}; kept in {out} (see: ssil show {folders})")

@@ -1,13 +1,14 @@
 """`ssil methods`: the methods and their settings."""
 
 import inspect
-from dataclasses import fields
+from dataclasses import asdict, fields
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from cyclopts import App, Parameter
 from rich.console import Group, RenderableType
 from rich.markup import escape
+from rich.table import Table
 
 from ssil.cli.output import Json, console, json_line, table
 from ssil.recipes import find_recipe, recipes
@@ -40,10 +41,26 @@ def methods(
 
 
 def _list(chosen: list[Recipe]) -> RenderableType:
-    made = table("name", "method", words=2)
+    """A block a method: its paper, what it needs, its options with their defaults."""
+    made = Table.grid(padding=(0, 2, 1, 0))
     for recipe in chosen:
-        made.add_row(recipe.name, escape(recipe.summary))
+        options = " ".join(f"{name}={default}" for name, (_, default) in recipe.options.items())
+        lines = [recipe.summary, f"needs {_needs(recipe)}", *[f"options {options}"] * bool(options)]
+        made.add_row(f"[bold]{recipe.name}[/]", escape("\n".join(lines)))
     return made
+
+
+def _needs(recipe: Recipe) -> str:
+    """What a method asks for, in words."""
+    needs = recipe.build(Training()).needs()
+    memory = {"none": "no exemplars", "budget": "exemplars", "all": "all images of all tasks"}[needs.memory]
+    further = ", ".join(needs.post_processing)
+    parts = {
+        "a teacher": needs.teacher,
+        "a held-out part": needs.held_out,
+        f"post-processing ({further})": bool(needs.post_processing),
+    }
+    return ", ".join([memory, *(part for part, needed in parts.items() if needed)])
 
 
 def _whole(recipe: Recipe) -> RenderableType:
@@ -54,7 +71,11 @@ def _whole(recipe: Recipe) -> RenderableType:
     for setting, values in _by_profile(recipe).items():
         profiles.add_row(setting, *(escape(_shown(value)) for value in values))
     doc = escape(inspect.getdoc(recipe.build) or "")
-    return Group(f"[bold]{recipe.name}[/]\n{doc}\n", *[options] if recipe.options else [], profiles)
+    return Group(
+        f"[bold]{recipe.name}[/]\n{doc}\n\nNeeds {escape(_needs(recipe))}.\n",
+        *[options] if recipe.options else [],
+        profiles,
+    )
 
 
 def _by_profile(recipe: Recipe) -> dict[str, list[Any]]:
@@ -89,4 +110,11 @@ def _numbers(recipe: Recipe) -> dict[str, Any]:
     options = {name: {"type": _type(kind), "default": default} for name, (kind, default) in recipe.options.items()}
     settings = _by_profile(recipe)
     profiles = {name: {key: row[index] for key, row in settings.items()} for index, name in enumerate(PROFILES)}
-    return {"name": recipe.name, "summary": recipe.summary, "options": options, "profiles": profiles}
+    needs = asdict(recipe.build(Training()).needs())
+    return {
+        "name": recipe.name,
+        "summary": recipe.summary,
+        "needs": needs,
+        "options": options,
+        "profiles": profiles,
+    }

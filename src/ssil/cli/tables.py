@@ -17,7 +17,7 @@ def title(record: Record) -> str:
     skipped = record.provenance.get("skipped_files", [])
     left_out = f" ({len(skipped)} files that can't be read are left out, {skipped[0]} the first)" if skipped else ""
     made = " (synthetic)" if record.provenance.get("synthetic_data") else ""
-    return f"{config['method']} on {config['dataset']}{made}: {stream}, seed {config['seed']}{left_out}"
+    return f"{record.label} on {config['dataset']}{made}: {stream}, seed {config['seed']}{left_out}"
 
 
 def _memory(room: Mapping[str, Any]) -> str:
@@ -69,7 +69,7 @@ def headlines(records: Mapping[str, Record]) -> Table:
     columns = "tasks", "top-1", "top-5", "last", "forgets", "newest"
     made = table("run", "method", *columns, words=2)
     for name, record in records.items():
-        made.add_row(name, str(record.config["method"]), *_headline(record))
+        made.add_row(name, record.label, *_headline(record))
     return made
 
 

@@ -1,15 +1,16 @@
 """What a run tells while it goes: JSON lines for programs, plain lines for files. `bars.py` is for terminals."""
 
 import time
+from collections.abc import Mapping
 from types import TracebackType
 from typing import Self
 
 from ssil.cli.interrupts import Interrupts
 from ssil.cli.output import json_line
 from ssil.cli.tables import line, title
-from ssil.engine import Pace
 from ssil.record import Record
 from ssil.runs import Watcher
+from ssil.trainer import Pace
 
 EVERY = 5.0
 """Seconds between two plain lines about a task that is still being learnt."""
@@ -51,6 +52,10 @@ class Reporter(Watcher):
     def learnt(self, record: Record) -> None:
         """A task is done."""
         self.record = record
+
+    def finished(self, records: Mapping[str, Record]) -> None:
+        """The run is done."""
+        self.records = records
 
     def should_stop(self) -> bool:
         """Whether there was an interrupt."""

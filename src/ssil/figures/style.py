@@ -47,7 +47,7 @@ def looks(methods: Iterable[str]) -> dict[str, Look]:
 
 def method_of(record: Record) -> str:
     """The method's name in a legend; of a method in a file only its own name."""
-    return str(record.config["method"]).rpartition(":")[2]
+    return record.label.rpartition(":")[2]
 
 
 def clean(axes: Axes) -> None:

@@ -9,7 +9,7 @@ from ssil import losses
 from ssil.batches import Batches, ClassBalanced, Mixed, Replay
 from ssil.method import Count, Method, Phase, Temperature, Term, mean
 from ssil.nn import LinearHead
-from ssil.registry import register
+from ssil.registry import register, setting
 from ssil.schedule import Training
 from ssil.snapshot import Step
 from ssil.types import Classes
@@ -72,58 +72,41 @@ def ssil(
     return Method(plan, head=partial(LinearHead, init=training.new_head_init))
 
 
-@register()
-def ce(training: Training, *, batches: Rule = "replay", replay_batch: Count | None = None) -> Method:
-    """CE: one softmax and no distillation, on SS-IL's schedule (an ablation of SS-IL, ICCV 2021, Fig. 6)."""
-    return ssil(training, softmax="joint", distil="none", batches=batches, replay_batch=replay_batch)
+_BATCHES = ("batches", "replay_batch")
+_KD = (*_BATCHES, "temperature", "kd_tau_sq")
+_TAU_SQ = {"kd_tau_sq": True}
 
-
-@register()
-def ce_ss(
-    training: Training, *, batches: Rule = "replay", replay_batch: Count | None = None, min_group: int = 2
-) -> Method:
-    """CE-SS: separated softmax without distillation (an ablation of SS-IL, ICCV 2021, Fig. 6)."""
-    return ssil(training, distil="none", batches=batches, replay_batch=replay_batch, min_group=min_group)
-
-
-@register(official={"kd_tau_sq": True})
-def ce_tkd(
-    training: Training,
-    *,
-    batches: Rule = "mixed",
-    replay_batch: Count | None = None,
-    temperature: Temperature = 2.0,
-    kd_tau_sq: bool = False,
-    tkd_reduction: Literal["sum", "mean"] = "sum",
-) -> Method:
-    """CE+TKD: one softmax, task-wise distillation (SS-IL, ICCV 2021, section 3 and Fig. 8)."""
-    return ssil(
-        training,
-        softmax="joint",
-        batches=batches,
-        replay_batch=replay_batch,
-        temperature=temperature,
-        kd_tau_sq=kd_tau_sq,
-        tkd_reduction=tkd_reduction,
-    )
-
-
-@register(official={"kd_tau_sq": True})
-def ce_gkd(
-    training: Training,
-    *,
-    batches: Rule = "mixed",
-    replay_batch: Count | None = None,
-    temperature: Temperature = 2.0,
-    kd_tau_sq: bool = False,
-) -> Method:
-    """CE+GKD: one softmax, distillation over all old classes at once (SS-IL, ICCV 2021, section 3 and Fig. 8)."""
-    return ssil(
-        training,
-        softmax="joint",
-        distil="gkd",
-        batches=batches,
-        replay_batch=replay_batch,
-        temperature=temperature,
-        kd_tau_sq=kd_tau_sq,
-    )
+setting(
+    ssil,
+    "ce",
+    "CE: one softmax and no distillation, on SS-IL's schedule (an ablation of SS-IL, ICCV 2021, Fig. 6).",
+    options=_BATCHES,
+    softmax="joint",
+    distil="none",
+)
+setting(
+    ssil,
+    "ce_ss",
+    "CE-SS: separated softmax without distillation (an ablation of SS-IL, ICCV 2021, Fig. 6).",
+    options=(*_BATCHES, "min_group"),
+    distil="none",
+)
+setting(
+    ssil,
+    "ce_tkd",
+    "CE+TKD: one softmax, task-wise distillation (SS-IL, ICCV 2021, section 3 and Fig. 8).",
+    options=(*_KD, "tkd_reduction"),
+    official=_TAU_SQ,
+    softmax="joint",
+    batches="mixed",
+)
+setting(
+    ssil,
+    "ce_gkd",
+    "CE+GKD: one softmax, distillation over all old classes at once (SS-IL, ICCV 2021, section 3 and Fig. 8).",
+    options=_KD,
+    official=_TAU_SQ,
+    softmax="joint",
+    distil="gkd",
+    batches="mixed",
+)

@@ -3,18 +3,20 @@
 from ssil.nn.backbones import MakeBackbone, backbones, find_backbone
 from ssil.nn.blocks import Backbone, ConvNorm, Norm
 from ssil.nn.fold import folded
-from ssil.nn.heads import Head, LinearHead
+from ssil.nn.heads import CosineHead, Head, LinearHead, ProxyHead
 from ssil.nn.initial import initialise
 from ssil.nn.network import Network, build
 
 __all__ = [
     "Backbone",
     "ConvNorm",
+    "CosineHead",
     "Head",
     "LinearHead",
     "MakeBackbone",
     "Network",
     "Norm",
+    "ProxyHead",
     "backbones",
     "build",
     "find_backbone",

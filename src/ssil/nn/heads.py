@@ -1,6 +1,7 @@
 """Heads: features to logits, with one row (or more) of weights for each class, appended as classes arrive."""
 
 from copy import deepcopy
+from math import sqrt
 from typing import Literal, Self
 
 import torch
@@ -69,3 +70,58 @@ class LinearHead(Head):
             for tensor in rows.values():
                 uniform_(tensor, width, generator)
         return rows
+
+
+class CosineHead(Head):
+    """LUCIR's logits (Hou et al., CVPR 2019): a learnt scale times the cosine of features and row.
+
+    >>> head = CosineHead(width=4).grow(2, torch.Generator())
+    >>> bool((head(torch.ones(1, 4)).abs() <= 1.0).all())
+    True
+    """
+
+    def __init__(self, width: int):
+        super().__init__()
+        self.weight = nn.Parameter(torch.empty(0, width))
+        self.scale = nn.Parameter(torch.ones(()))  # no dimension: every parameter that has one has a row per class
+
+    def cosines(self, features: Tensor) -> Tensor:
+        """The logits before scaling (B, classes)."""
+        return F.linear(F.normalize(features), F.normalize(self.weight))
+
+    def forward(self, features: Tensor) -> Tensor:
+        """The scaled cosines."""
+        return self.scale * self.cosines(features)
+
+    def new_rows(self, new: int, generator: torch.Generator) -> dict[str, Tensor]:
+        """Rows of the weights; the scale stays as it was."""
+        width = self.weight.shape[1]
+        return {"weight": uniform_(torch.empty(new, width), width, generator)}
+
+
+class ProxyHead(Head):
+    """PODNet's local similarity classifier (Douillard et al., ECCV 2020): several proxies for each class.
+
+    Similarities are minus the squared distance of unit vectors, 2 cos - 2; a class scores their mean, weighted by
+    their softmax. The scale is learnt with the head, but only the loss applies it.
+
+    >>> head = ProxyHead(width=4, proxies=3).grow(2, torch.Generator())
+    >>> tuple(head.weight.shape), tuple(head(torch.ones(1, 4)).shape)
+    ((2, 3, 4), (1, 2))
+    """
+
+    def __init__(self, width: int, proxies: int = 10):
+        super().__init__()
+        self.weight = nn.Parameter(torch.empty(0, proxies, width))
+        self.scale = nn.Parameter(torch.ones(()))
+
+    def forward(self, features: Tensor) -> Tensor:
+        """One score per class, in [-4, 0]."""
+        cosines = F.linear(F.normalize(features), F.normalize(self.weight.flatten(0, 1)))
+        similarities = 2 * cosines.view(len(features), *self.weight.shape[:2]) - 2
+        return (similarities.softmax(2) * similarities).sum(2)
+
+    def new_rows(self, new: int, generator: torch.Generator) -> dict[str, Tensor]:
+        """Proxies, Kaiming-normal; the scale stays as it was."""
+        _, proxies, width = self.weight.shape
+        return {"weight": torch.randn(new, proxies, width, generator=generator) / sqrt(width)}

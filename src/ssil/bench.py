@@ -1,0 +1,49 @@
+"""Where a method works: the devices, the pictures, the randomness, and the kind of network."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import torch
+from lightning_fabric import Fabric
+from torch import Tensor
+
+from ssil.data import Transform
+from ssil.nn import Network, Norm
+from ssil.randomness import Randomness
+from ssil.types import Output, Samples
+
+BATCH = 512
+
+
+@dataclass(frozen=True)
+class Bench:
+    """Where a method works: devices, training pictures (labels by order of arrival), randomness, the network's kind."""
+
+    fabric: Fabric
+    samples: Samples
+    transform: Transform
+    random: Randomness
+    backbone: str
+    norm: Norm = "batch"
+    dtype: torch.dtype = torch.float32
+
+    def pictures(self, indices: Tensor, samples: Samples | None = None) -> Tensor:
+        """Pictures (the training ones, if not said otherwise) under the test transform, ready for a network."""
+        source = self.samples if samples is None else samples
+        return self.transform.test(source.images.fetch(indices), self.dtype)
+
+    def looks(
+        self, network: Network, indices: Tensor, samples: Samples | None = None
+    ) -> Iterator[tuple[Tensor, Output]]:
+        """The network's outputs batch by batch, with the indices they belong to; it is put in eval mode."""
+        network.eval()
+        for part in indices.split(BATCH):
+            with torch.inference_mode(), self.fabric.autocast():
+                output = network(self.pictures(part, samples))
+            yield part, output
+
+    def outputs(self, network: Network, indices: Tensor) -> Output:
+        """All logits and features of training pictures, as ordinary tensors that a loss may use; no stage maps."""
+        parts = [(output.logits, output.features) for _, output in self.looks(network, indices)]
+        logits, features = (torch.cat(column) for column in zip(*parts, strict=True))
+        return Output(logits, features)

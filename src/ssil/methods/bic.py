@@ -1,0 +1,102 @@
+"""BiC: Large Scale Incremental Learning (Wu et al., CVPR 2019), bias correction."""
+
+from dataclasses import replace
+from functools import partial
+from typing import Annotated, Literal
+
+import torch
+from pydantic import Field
+from torch import Tensor, nn
+
+from ssil import losses
+from ssil.batches import Mixed
+from ssil.heldout import in_total, per_class, without
+from ssil.method import Count, Method, Parts, Phase, Rate, Stage, Temperature, Term, mean
+from ssil.nn import LinearHead
+from ssil.registry import register
+from ssil.schedule import Training
+from ssil.snapshot import MAIN, Scorer, Step, Work
+from ssil.stages import weighed_by_classes
+from ssil.types import Classes, Output
+
+
+class Correction(Scorer):
+    """The logits z of the newest task's classes become alpha z + beta; all others stay."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.alpha = nn.Parameter(torch.ones(()))
+        self.beta = nn.Parameter(torch.zeros(()))
+
+    def forward(self, output: Output, classes: Classes) -> Tensor:
+        """The corrected logits."""
+        old, new = output.logits.split([classes.old, classes.new], 1)
+        return torch.cat([old, self.alpha * new + self.beta], 1)
+
+
+def forget(work: Work) -> None:
+    """Back to no correction: the last one lives on in what the teacher distils."""
+    work.scorers[MAIN].restore(Correction().state_dict())
+
+
+def bias_loss(step: Step, beta_penalty: float) -> dict[str, Term]:
+    """Cross-entropy of the corrected scores, and a penalty on the shift."""
+    terms = {"ce": mean(losses.cross_entropy(step.scores, step.labels))}
+    if beta_penalty:
+        assert isinstance(step.scorer, Correction)
+        terms["penalty"] = mean(beta_penalty * step.scorer.beta.square().view(1) / 2)
+    return terms
+
+
+@register(
+    paper={"milestones": (30, 60, 90), "batch": 256},
+    official={"validation": "official"},
+    quick={"bias_epochs": 200, "bias_lr": 0.1, "bias_momentum": 0.9, "beta_penalty": 0.1},
+)
+def bic(
+    training: Training,
+    *,
+    temperature: Temperature = 2.0,
+    validation: Literal["per_class", "original", "official"] = "per_class",
+    held_share: Annotated[float, Field(gt=0, le=0.5)] = 0.1,
+    bias_epochs: Count | None = None,
+    bias_lr: Rate = 0.001,
+    bias_momentum: Annotated[float, Field(ge=0, lt=1)] = 0.0,
+    beta_penalty: Annotated[float, Field(ge=0)] = 0.0,
+) -> Method:
+    """BiC: Large Scale Incremental Learning (Wu et al., CVPR 2019): two numbers correct the newest task's scores.
+
+    After each task but the first, alpha and beta are fitted to images held out of it: `held_share` of the smallest
+    class, as many of every class and at least one, so that a memory of 5 exemplars a class loses a fifth of them, one
+    of 2 a half; with 1, or if all new classes have one image, nothing is held out or corrected. The first task trains
+    on all its images; "original" holds some out there too: then no image that is validated on was ever trained on,
+    if exemplars are random. "official" holds out a share of the memory in total, from old and from new classes.
+    Incomplete batches count here, where SS-IL's released code drops them (and may so correct nothing). Its steps are
+    small: held-out images of one batch move beta by less than 0.07. The original's are larger, `bias_lr` 0.1,
+    `bias_momentum` 0.9, and it has a `beta_penalty` of 0.1. `bias_epochs` are twice the main phase's if not given.
+    Corrections are never stacked: the teacher's scores carry its own.
+    """
+    held = partial(in_total if validation == "official" else per_class, share=held_share)
+    rest = without(held)
+    tuning = training.tuning(200, of=100, lr=bias_lr, milestones=(60, 120, 180), wanted=bias_epochs)
+    bias = Phase(
+        "bias",
+        loss=partial(bias_loss, beta_penalty=beta_penalty),
+        batches=Mixed(training.batch, drop_last=False),
+        schedule=replace(tuning, momentum=bias_momentum, weight_decay=0.0),
+        images=held,
+        trained="scorer",
+    )
+
+    def plan(classes: Classes) -> Parts:
+        main = Phase(
+            "main",
+            loss=weighed_by_classes(temperature),
+            batches=Mixed(training.batch),
+            schedule=training.schedule(classes.task),
+            teachers=("old",) if classes.old else (),
+            images=rest if classes.old or validation == "original" else None,
+        )
+        return (Stage("forget", forget), main, bias) if classes.old else (main,)
+
+    return Method(plan, head=partial(LinearHead, init=training.new_head_init), scorers={MAIN: Correction})

@@ -1,0 +1,101 @@
+"""UW: Overcoming Catastrophic Forgetting with Unlabeled Data in the Wild (Lee et al., ICCV 2019), without any."""
+
+from dataclasses import replace
+from functools import partial
+from typing import Annotated
+
+import torch
+from pydantic import Field
+from torch import Tensor
+
+from ssil import losses, stages
+from ssil.batches import Mixed
+from ssil.method import Count, Method, Phase, Rate, Temperature, Term, mean
+from ssil.nn import LinearHead
+from ssil.registry import register
+from ssil.schedule import Schedule, Training
+from ssil.snapshot import Step
+from ssil.types import Classes
+
+
+@register(official={"tuning_momentum": 0.0})
+def uw(
+    training: Training,
+    *,
+    temperature: Temperature = 2.0,
+    kd_tau_sq: bool = True,
+    use_teacher_c: bool = True,
+    confidence: Annotated[float, Field(ge=0)] = 1.0,
+    tuning_epochs: Count | None = None,
+    tuning_lr: Rate = 0.01,
+    tuning_momentum: Annotated[float, Field(ge=0, lt=1)] = 0.9,
+) -> Method:
+    """UW: Overcoming Catastrophic Forgetting with Unlabeled Data in the Wild (Lee et al., ICCV 2019), without any.
+
+    A later task has three phases. Teacher C learns the new classes alone and, weighed by `confidence`, to be unsure
+    about exemplars. The main phase starts from the old model again and distils the old classes from it, the new
+    ones from C. At last the head alone is tuned by the same loss, in which every class weighs the same. The first
+    task and C have all the epochs, the main phase 4/5 of them, the tuning 1/5 unless `tuning_epochs` are given.
+    Without `use_teacher_c` what is left is CE+GKD and the tuning.
+
+    Departures: batch norms stand still while the head is tuned; a task of one class has no C, which could teach it
+    nothing.
+    """
+
+    def teach_c(step: Step) -> dict[str, Term]:
+        is_new, logits = step.labels >= step.classes.old, step.output.logits[:, step.classes.old :]
+        own = losses.cross_entropy(logits[is_new], step.labels[is_new] - step.classes.old)
+        unsure = losses.gkd(logits[~is_new], torch.zeros_like(logits[~is_new]), temperature=1.0)
+        return {"ce": mean(own), "confidence": mean(unsure * confidence)}
+
+    def loss(step: Step, balanced: bool) -> dict[str, Term]:
+        classes, logits = step.classes, step.output.logits
+
+        def term(values: Tensor, first: int, last: int) -> Term:
+            return mean(values * _weights(step.counts, first, last)[step.labels].to(values) if balanced else values)
+
+        terms = {"ce": term(losses.cross_entropy(logits, step.labels), 0, classes.seen)}
+        ranges = {"old": (0, classes.old), "c": (classes.old, classes.seen)}
+        for name, teacher in step.teachers.items():
+            first, last = ranges[name]
+            share = (last - first) / classes.seen if use_teacher_c else 1.0
+            values = losses.gkd(logits[:, first:last], teacher.output.logits[:, first:last], temperature)
+            terms[f"kd_{name}"] = term(values * share * (temperature**2 if kd_tau_sq else 1.0), first, last)
+        return terms
+
+    def plan(classes: Classes) -> tuple[Phase, ...]:
+        whole = training.schedule(classes.task)
+        main = Phase("main", partial(loss, balanced=False), Mixed(training.batch), whole)
+        if not classes.old:
+            return (main,)
+        with_c = use_teacher_c and classes.new > 1
+        c = replace(main, name="teacher_c", loss=teach_c, start="previous", keep_as="c", project=stages.keep_old_rows)
+        teachers = ("old", "c") if with_c else ("old",)
+        main = replace(main, schedule=_main_part(whole), teachers=teachers, start="previous")
+        tuning = training.tuning(20, of=100, lr=tuning_lr, milestones=(10, 15), wanted=tuning_epochs)
+        balanced = Phase(
+            "balanced",
+            partial(loss, balanced=True),
+            Mixed(training.batch),
+            replace(tuning, momentum=tuning_momentum),
+            teachers,
+            trained="head",
+        )
+        return (c, main, balanced) if with_c else (main, balanced)
+
+    return Method(plan, head=partial(LinearHead, init=training.new_head_init))
+
+
+def _weights(counts: Tensor, first: int, last: int) -> Tensor:
+    """For each class: N / (C n_c) within a range of C classes and N images, so that each weighs the same; 1 outside."""
+    weights, within = torch.ones_like(counts, dtype=torch.float64), counts[first:last].double()
+    weights[first:last] = within.sum() / (len(within) * within)
+    return weights
+
+
+def _main_part(whole: Schedule) -> Schedule:
+    """What the tuning leaves: 80 of 100 epochs, with the last milestone half as much earlier (70 for 80)."""
+    epochs = max(1, round(0.8 * whole.epochs))
+    earlier = (whole.epochs - epochs) // 2
+    last = tuple(max(1, milestone - earlier) for milestone in whole.milestones[-1:])
+    return replace(whole, epochs=epochs, milestones=(*whole.milestones[:-1], *last))

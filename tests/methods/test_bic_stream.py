@@ -1,0 +1,179 @@
+"""BiC followed through a small stream."""
+
+import math
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+import oracles
+import tiny
+from lessons import IMAGES, Lesson, copied, follow, plan_for
+from ssil.batches import Pool
+from ssil.engine import learn, start
+from ssil.heldout import per_class
+from ssil.memory import Memory, by_class, random_selection, update
+from ssil.method import Method, Phase, Stage
+from ssil.methods.bic import Correction
+from ssil.prepare import Plan
+from ssil.snapshot import MAIN, Scorer, Snapshot
+from ssil.trainer import Progress
+from ssil.types import Output
+
+ORIGINAL: dict[str, Any] = {"bias_lr": 0.1, "bias_momentum": 0.9, "beta_penalty": 0.1}
+
+
+def numbers(scorer: Scorer) -> tuple[float, float]:
+    assert isinstance(scorer, Correction)
+    return scorer.alpha.item(), scorer.beta.item()
+
+
+@pytest.fixture(scope="module")
+def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tiny.patterns(tmp_path_factory.mktemp("bic") / "patterns.npz", IMAGES)
+
+
+@pytest.fixture(scope="module")
+def lessons(dataset: Path) -> tuple[Lesson, ...]:
+    return follow("bic", dataset, **ORIGINAL)
+
+
+def test_the_first_task_is_the_joint_models(lessons: tuple[Lesson, ...], dataset: Path) -> None:
+    mine, joint = copied(lessons[0].snapshot), copied(follow("joint", dataset)[0].snapshot)
+    assert all(torch.equal(mine[name], joint[name]) for name in joint)
+    assert numbers(lessons[0].snapshot.scorers[MAIN]) == (1.0, 0.0)
+
+
+def test_check_24_the_teacher_of_the_second_task_is_uncorrected(lessons: tuple[Lesson, ...]) -> None:
+    """That of the third has the second's correction, on the second's block alone."""
+    second, third = ([view for seen in lesson.seen for view in seen.teachers.values()] for lesson in lessons[1:])
+    assert second
+    assert all(torch.equal(view.scores, view.output.logits) for view in second)
+    alpha, beta = numbers(lessons[1].snapshot.scorers[MAIN])
+    assert (alpha, beta) != (1.0, 0.0)
+    assert third
+    for view in third:
+        raw = view.output.logits
+        assert torch.allclose(view.scores, torch.cat([raw[:, :3], alpha * raw[:, 3:] + beta], 1))
+
+
+def test_check_24_held_out_images_are_not_trained_on(lessons: tuple[Lesson, ...], dataset: Path) -> None:
+    """And each epoch of the correction shows all of them, in an incomplete batch too."""
+    plan = plan_for("bic", dataset)
+    for lesson in lessons[1:]:
+        pool = Pool(lesson.task.indices, lesson.memory.indices, plan.bench.samples.labels)
+        held = per_class(pool, lesson.task.classes, plan.bench.random, 0.1)
+        main = [seen for seen in lesson.seen if seen.phase.name == "main"]
+        assert main
+        assert not torch.isin(torch.cat([seen.indices for seen in main]), held.all).any()
+        bias = [seen.labels for seen in lesson.seen if seen.phase.name == "bias"]
+        expected = pool.labels[held.all].sort().values
+        epochs = torch.cat(bias).view(4, len(held.all))
+        assert all(torch.equal(epoch.sort().values, expected) for epoch in epochs)
+
+
+def first_task(plan: Plan) -> tuple[Snapshot, Memory]:
+    task, bench = plan.stream.tasks[0], plan.bench
+    snapshot = learn(plan.configured.method, None, Memory(), task, bench)
+    arrived = by_class(task.indices, bench.samples.labels)
+    return snapshot, update(Memory(), arrived, task.classes, plan.room, random_selection(bench.random))
+
+
+def kept(method: Method) -> Method:
+    """Keeps the model between training and correction."""
+    return replace(method, plan=lambda classes: tuple(map(_kept, method.plan(classes))))
+
+
+def _kept(part: Phase | Stage) -> Phase | Stage:
+    return replace(part, keep_as="before") if isinstance(part, Phase) and part.name == "main" else part
+
+
+@pytest.fixture(scope="module")
+def easy(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tiny.patterns(tmp_path_factory.mktemp("bic") / "easy.npz", [12] * 6)
+
+
+def easy_plan(easy: Path, epochs: int = 3, batch: int = 64, **options: Any) -> Plan:
+    length = {"epochs": epochs, "later_epochs": epochs, "batch": batch}
+    return plan_for("bic", easy, task_sizes=(4, 2), memory=30, precision="64-true", options=options, **length)
+
+
+def test_check_23_the_correction_leaves_the_network_alone(easy: Path) -> None:
+    """Bit for bit, batch norm's statistics too; the last correction is no start for the next, only the teacher's."""
+    plan = easy_plan(easy, bias_lr=1e-9)
+    snapshot, memory = first_task(plan)
+    snapshot.scorers[MAIN].restore({"alpha": torch.tensor(5.0), "beta": torch.tensor(3.0)})
+    method, task = kept(plan.configured.method), plan.stream.tasks[1]
+    progress = start(method, snapshot, task, plan.bench)
+    learnt = learn(method, snapshot, memory, task, plan.bench, progress)
+    before, after = copied(progress.kept["before"]), copied(learnt)
+    assert before.keys() == after.keys()
+    assert all(torch.equal(before[name], after[name]) for name in before)
+    assert numbers(progress.kept["before"].scorers[MAIN]) == (1.0, 0.0)
+    assert numbers(learnt.scorers[MAIN]) == pytest.approx((1.0, 0.0), abs=1e-6)
+    assert numbers(learnt.scorers[MAIN]) != (1.0, 0.0)
+    assert numbers(snapshot.scorers[MAIN]) == (5.0, 3.0)
+
+
+def biased(plan: Plan) -> tuple[Progress, Snapshot, Tensor, Tensor]:
+    """The second task with new scores 6 too high: before and after the correction alone, held-out logits and labels."""
+    snapshot, memory = first_task(plan)
+    task, bench = plan.stream.tasks[1], plan.bench
+    trained = learn(plan.configured.method, snapshot, memory, task, bench)
+    only = replace(plan.configured.method, plan=lambda classes: plan.configured.method.plan(classes)[2:])
+    progress = start(only, snapshot, task, bench)
+    progress.network = trained.network
+    assert isinstance(trained.network.head.bias, Tensor)
+    trained.network.head.bias[task.classes.old :] += 6.0
+    learnt = learn(only, snapshot, memory, task, bench, progress)
+    held = per_class(Pool(task.indices, memory.indices, bench.samples.labels), task.classes, bench.random, 0.1).all
+    return progress, learnt, bench.outputs(learnt.network, held).logits, bench.samples.labels[held]
+
+
+def test_two_numbers_mend_a_bias(easy: Path) -> None:
+    """Held-out images of old classes, all taken for new ones, come back."""
+    _, learnt, raw, labels = biased(easy_plan(easy, 12, 8, bias_epochs=100, **ORIGINAL))
+    scores = learnt.scores(Output(raw, raw[:, :0]))
+    before, after = ((values.argmax(1) == labels).double().mean().item() for values in (raw, scores))
+    assert before < 0.5
+    assert after > before + 0.3
+    assert numbers(learnt.scorers[MAIN])[1] < 0
+
+
+def test_the_correction_is_gradient_descent_by_loops(easy: Path) -> None:
+    """Three epochs of one batch: no momentum, no decay, the rate of the schedule, from alpha = 1 and beta = 0."""
+    plan = easy_plan(easy, bias_epochs=3, bias_lr=0.05)
+    progress, learnt, raw, labels = biased(plan)
+    rows, old = oracles.rows(raw), plan.stream.tasks[1].classes.old
+
+    def loss(pair: list[float]) -> float:
+        scores = [oracles.corrected(row, old, *pair) for row in rows]
+        values = [oracles.cross_entropy(row, label) for row, label in zip(scores, labels.tolist(), strict=True)]
+        return math.fsum(values) / len(rows)
+
+    pair, losses = [1.0, 0.0], []
+    for rate in (0.05, 0.005, 0.0005):
+        losses.append(loss(pair))
+        slopes = oracles.slopes(loss, pair)
+        pair = [value - rate * slope for value, slope in zip(pair, slopes, strict=True)]
+    assert list(numbers(learnt.scorers[MAIN])) == pytest.approx(pair, abs=1e-9)
+    assert progress.losses["bias"]["ce"] == pytest.approx(losses)
+
+
+def test_official_may_have_nothing_to_correct_with(dataset: Path) -> None:
+    """A tenth of nine exemplars: no step, no correction, and all images are trained on."""
+    for lesson in follow("bic", dataset, validation="official")[1:]:
+        assert {seen.phase.name for seen in lesson.seen} == {"main"}
+        assert numbers(lesson.snapshot.scorers[MAIN]) == (1.0, 0.0)
+
+
+def test_original_holds_out_in_the_first_task(dataset: Path) -> None:
+    first = follow("bic", dataset, validation="original")[0]
+    plan = plan_for("bic", dataset)
+    pool = Pool(first.task.indices, first.task.indices[:0], plan.bench.samples.labels)
+    held = per_class(pool, first.task.classes, plan.bench.random, 0.1).all
+    assert len(held) > 0
+    assert not torch.isin(torch.cat(first.asked), held).any()

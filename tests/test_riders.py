@@ -1,0 +1,121 @@
+"""Several methods on one training: `--method ft,il2m,scail`."""
+
+from pathlib import Path
+
+import pytest
+
+import tiny
+from lessons import IMAGES, SETTINGS
+from ssil.cli import main
+from ssil.errors import UserError
+from ssil.recipes import configure
+from ssil.record import read_record
+from ssil.runs import Watcher, run
+from ssil.trainer import Pace
+
+FOLDERS = {"ft": ".", "il2m": "il2m", "scail": "scail"}
+
+
+@pytest.fixture(scope="module")
+def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tiny.patterns(tmp_path_factory.mktemp("riders") / "patterns.npz", IMAGES)
+
+
+@pytest.fixture(scope="module")
+def together(dataset: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The directory of an undisturbed run of all three."""
+    out = tmp_path_factory.mktemp("together")
+    run(tiny.config(dataset, **SETTINGS, method="ft,il2m,scail", out=out))
+    return out
+
+
+def arrays(folder: Path) -> dict[str, bytes]:
+    return {file.name: file.read_bytes() for file in (folder / "arrays").iterdir()}
+
+
+@pytest.mark.parametrize("name", FOLDERS)
+def test_a_rider_leaves_what_it_leaves_alone(name: str, together: Path, dataset: Path, tmp_path: Path) -> None:
+    """But for times, and the list of riders in the first one's settings."""
+    alone = tiny.timeless(run(tiny.config(dataset, **SETTINGS, method=name, out=tmp_path)))
+    riding = tiny.timeless(read_record(together / FOLDERS[name]))
+    riders = riding["config"].pop("riders", None)
+    assert riding == alone
+    assert (riders is not None) == (name == "ft")
+    assert riding["config"]["method"] == name
+    assert arrays(together / FOLDERS[name]) == arrays(tmp_path)
+
+
+def test_the_scorers_differ(together: Path) -> None:
+    scores = {name: read_record(together / folder).tasks[-1].score_old for name, folder in FOLDERS.items()}
+    assert len(set(scores.values())) == 3
+
+
+class Stopper(Watcher):
+    """Stops a run after so many steps."""
+
+    def __init__(self, steps: int) -> None:
+        self.left = steps
+
+    def pace(self, task: int, pace: Pace) -> None:
+        self.left -= 1
+
+    def should_stop(self) -> bool:
+        return self.left == 0
+
+
+@pytest.mark.parametrize("steps", [3, 4])
+def test_stopped_and_resumed_equals_undisturbed(steps: int, together: Path, dataset: Path, tmp_path: Path) -> None:
+    config = tiny.config(dataset, **SETTINGS, method="ft,il2m,scail", out=tmp_path)
+    stops = 0
+    while not ((tmp_path / "record.json").exists() and read_record(tmp_path).summary):
+        try:
+            run(config, Stopper(steps))
+        except KeyboardInterrupt:
+            stops += 1
+    assert stops >= 3
+    for folder in FOLDERS.values():
+        assert tiny.timeless(read_record(tmp_path / folder)) == tiny.timeless(read_record(together / folder))
+        assert arrays(tmp_path / folder) == arrays(together / folder)
+    mine, theirs = tiny.tensors(tmp_path), tiny.tensors(together)
+    assert mine.keys() == theirs.keys()
+    assert all(mine[key].equal(theirs[key]) for key in mine)
+
+
+def test_the_command_line(dataset: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "run"
+    how = ["--backbone", f"{tiny.__file__}:backbone", "--threads", "1", "--device", "cpu", "--out", str(out)]
+    what = ["--dataset", str(dataset), "--tasks", "2", "--epochs", "1", "--batch", "4"]
+    assert main(["run", *what, *how, "--method", "ft,il2m,scail", "--option", "top_rewound=7"]) == 0
+    assert {name: read_record(out / folder).label for name, folder in FOLDERS.items()} == {
+        name: name for name in FOLDERS
+    }
+    assert read_record(out / "scail").config["options"] == {"top_rewound": 7, "ft_head": "keep"}
+    assert read_record(out / "il2m").config["options"] == {"scores": "softmax", "ft_head": "keep"}
+
+
+def test_an_option_of_the_training_reaches_all() -> None:
+    configured = configure("il2m,ft,scail", options={"ft_head": "reset", "scores": "raw"})
+    assert configured.options == {"scores": "raw", "ft_head": "reset"}
+    assert configured.riders == {"ft": {"ft_head": "reset"}, "scail": {"top_rewound": 10, "ft_head": "reset"}}
+    assert list(configured.method.scorers) == ["main", "ft", "scail"]
+
+
+@pytest.mark.parametrize(
+    ("names", "message"),
+    [
+        ("ft,ssil", "ssil does not train as ft does, so they can't share one run; run each alone"),
+        ("ft,il2m,icarl", "icarl does not train as ft does, so they can't share one run; run each alone"),
+        ("ssil,ce", "ce does not train as ssil does, so they can't share one run; run each alone"),
+        ("er,er", "er does not train as er does, so they can't share one run; run each alone"),
+        ("ft,il2m,il2m", "il2m is named twice; name each method once"),
+        ("ft,ft", "ft is named twice; name each method once"),
+    ],
+)
+def test_methods_that_train_differently_are_refused(names: str, message: str) -> None:
+    with pytest.raises(UserError, match=f"^method: {message}$"):
+        configure(names)
+
+
+def test_an_unknown_option_is_refused_once() -> None:
+    with pytest.raises(UserError, match=r"^options: ft has no option 'tau'"):
+        configure("ft,il2m", options={"tau": 1})
