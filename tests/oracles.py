@@ -139,12 +139,12 @@ def nca_hinged(scores: Vector, label: int, scale: float, margin: float) -> float
 
 
 def sigmoid_cross_entropy(scores: Vector, targets: Vector) -> float:
-    """iCaRL's original loss: one binary question for each output."""
+    """iCaRL's original loss: one binary question for each output, and their mean."""
     total = 0.0
     for score, target in zip(scores, targets, strict=True):
         chance = 1 / (1 + math.exp(-score))
         total -= target * math.log(chance) + (1 - target) * math.log(1 - chance)
-    return total
+    return total / len(scores)
 
 
 def class_mean(features: Sequence[Vector]) -> list[float]:

@@ -1,4 +1,6 @@
 from collections.abc import Callable
+from functools import partial
+from typing import Literal
 
 import pytest
 import torch
@@ -115,3 +117,18 @@ def test_the_first_task_has_no_old_rows() -> None:
     with torch.no_grad():
         stages.keep_old_rows(task, MOMENT)
     assert torch.equal(task.network.head.weight, learnt)
+
+
+@pytest.mark.parametrize("init", ["default", "zero"])
+def test_a_reset_head_is_drawn_anew(init: Literal["default", "zero"]) -> None:
+    """All of it, and never as zeros, even where rows of later tasks start at zero."""
+    task, before = work(partial(LinearHead, init=init))
+    stages.reset_head(task)
+    again, _ = work(partial(LinearHead, init=init))
+    stages.reset_head(again)
+    for name, parameter in task.network.head.named_parameters():
+        assert len(parameter) == 5
+        assert parameter.requires_grad
+        assert parameter.detach().abs().min() > 0
+        assert not torch.isclose(parameter[:3], before[name]).any()
+        assert torch.equal(parameter, again.network.head.get_parameter(name))

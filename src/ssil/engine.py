@@ -41,6 +41,7 @@ def learn(
     """Learn one task, from its start or from where `progress` stands; `progress` moves along."""
     progress = progress or start(method, snapshot, task, bench)
     pool = Pool(task.indices, memory.indices, bench.samples.labels)
+    assert (pool.labels[pool.old] < task.classes.old).all(), "exemplars are of classes learnt before"
     lesson = _Lesson(method, snapshot, task, bench, progress, pool)
     parts = method.plan(task.classes)
     while progress.phase < len(parts):

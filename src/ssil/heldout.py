@@ -1,4 +1,4 @@
-"""Images kept from training, on which a bias correction is fitted (BiC). Pure: each task finds its own again.
+"""Images kept from training, on which a bias correction is fitted (BiC). Not stored: each task finds its own again.
 
 No class gives more than half of its images, so a class of one keeps it. Where only old or only new classes have
 images to give, nothing is held out: a correction learnt from one side would only push that side up.

@@ -18,6 +18,7 @@ from ssil.types import Classes
 Count = Annotated[int, Field(ge=1)]
 Temperature = Annotated[float, Field(gt=0)]
 Rate = Annotated[float, Field(gt=0)]
+Momentum = Annotated[float, Field(ge=0, lt=1)]
 
 
 class Term(NamedTuple):

@@ -19,16 +19,17 @@ EPS = 1e-12
 class NearestMean(Scorer):
     """iCaRL's classifier (Rebuffi et al., CVPR 2017): minus the squared distance of the unit feature to a class's mean.
 
-    A mean is of unit features under the test transform, of all images that there are of a class, brought to length 1.
+    A mean is of unit features under the test transform, of all images that there are of a class, brought to length 1 if
+    `unit_means`.
     With "exemplars", a new class has no more of them than the largest old class: how many it will keep is not known
     before the memory is brought up to date. They are those that a random memory keeps; in the first task, all.
     """
 
     means: Tensor
 
-    def __init__(self, new_classes: Literal["all", "exemplars"] = "all") -> None:
+    def __init__(self, new_classes: Literal["all", "exemplars"] = "all", unit_means: bool = True) -> None:
         super().__init__()
-        self.new_classes = new_classes
+        self.new_classes, self.unit_means = new_classes, unit_means
         self.register_buffer("means", torch.empty(0))
 
     def forward(self, output: Output, classes: Classes) -> Tensor:
@@ -41,7 +42,9 @@ class NearestMean(Scorer):
     def fit(self, work: Work) -> None:
         """The mean of every class under the network as it is now."""
         features = {label: F.normalize(work.outputs(group).features) for label, group in self._images(work).items()}
-        means = {label: F.normalize(of_class.mean(0), dim=0) for label, of_class in features.items()}
+        means = {label: of_class.mean(0) for label, of_class in features.items()}
+        if self.unit_means:
+            means = {label: F.normalize(mean, dim=0) for label, mean in means.items()}
         self.means = _rows(self.means, means)
 
     def _images(self, work: Work) -> dict[int, Tensor]:

@@ -1,5 +1,7 @@
 """What methods share beside loss terms: choices of images, computations without gradient steps, a loss of terms."""
 
+from copy import deepcopy
+
 import torch
 from sklearn.cluster import KMeans
 from torch import Tensor
@@ -77,7 +79,9 @@ def keep_old_rows(work: Work, _: Moment) -> None:
 def reset_head(work: Work) -> None:
     """Draw the whole head anew, old classes' rows too (the original FT, WA)."""
     head = work.network.head
-    for name, rows in head.new_rows(head.classes, work.random.at("head")).items():
+    empty = deepcopy(head)
+    empty.weight.data = head.weight[:0]  # the first rows of a head are never zero
+    for name, rows in empty.new_rows(head.classes, work.random.at("head")).items():
         getattr(head, name).copy_(rows)
 
 

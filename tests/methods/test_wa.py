@@ -152,7 +152,7 @@ def test_the_clamp_is_an_option_of_both_variants() -> None:
 def test_the_plan_of_the_paper() -> None:
     phase = main()
     assert phase.schedule.lr == pytest.approx([0.1 * 0.1**n for n in range(5)])
-    assert phase.schedule == Schedule(100, phase.schedule.lr, (30, 60, 80, 90), 0.9, 1e-4)
+    assert phase.schedule == Schedule(100, phase.schedule.lr, (30, 60, 80, 90), 0.9, 1e-4 / 2)
     assert phase.batches == Mixed(256)
     assert phase.teachers == ("old",)
     assert main(classes=FIRST).teachers == ()
@@ -175,8 +175,8 @@ def test_the_parts_of_each_variant(options: dict[str, Any], first: list[str], la
 
 
 def test_weight_decay_may_fall_with_the_tasks() -> None:
-    assert main(weight_decay_by_task=True).schedule.weight_decay == pytest.approx(1e-4 / 2)
-    assert main().schedule.weight_decay == 1e-4
+    assert main().schedule.weight_decay == pytest.approx(1e-4 / 2)
+    assert main(weight_decay_by_task=False).schedule.weight_decay == 1e-4
 
 
 def test_the_originals_head_has_no_bias() -> None:

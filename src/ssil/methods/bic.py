@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from ssil import losses
 from ssil.batches import Mixed
 from ssil.heldout import in_total, per_class, without
-from ssil.method import Count, Method, Parts, Phase, Rate, Stage, Temperature, Term, mean
+from ssil.method import Count, Method, Momentum, Parts, Phase, Rate, Stage, Temperature, Term, mean
 from ssil.nn import LinearHead
 from ssil.registry import register
 from ssil.schedule import Training
@@ -61,20 +61,23 @@ def bic(
     held_share: Annotated[float, Field(gt=0, le=0.5)] = 0.1,
     bias_epochs: Count | None = None,
     bias_lr: Rate = 0.001,
-    bias_momentum: Annotated[float, Field(ge=0, lt=1)] = 0.0,
+    bias_momentum: Momentum = 0.0,
     beta_penalty: Annotated[float, Field(ge=0)] = 0.0,
 ) -> Method:
     """BiC: Large Scale Incremental Learning (Wu et al., CVPR 2019): two numbers correct the newest task's scores.
 
     After each task but the first, alpha and beta are fitted to images held out of it: `held_share` of the smallest
     class, as many of every class and at least one, so that a memory of 5 exemplars a class loses a fifth of them, one
-    of 2 a half; with 1, or if all new classes have one image, nothing is held out or corrected. The first task trains
-    on all its images; "original" holds some out there too: then no image that is validated on was ever trained on,
-    if exemplars are random. "official" holds out a share of the memory in total, from old and from new classes.
-    Incomplete batches count here, where SS-IL's released code drops them (and may so correct nothing). Its steps are
-    small: held-out images of one batch move beta by less than 0.07. The original's are larger, `bias_lr` 0.1,
-    `bias_momentum` 0.9, and it has a `beta_penalty` of 0.1. `bias_epochs` are twice the main phase's if not given.
-    Corrections are never stacked: the teacher's scores carry its own.
+    of 2 a half; with 1 exemplar a class, or if all new classes have one image, nothing is held out or corrected. The
+    first task trains on all its images; "original" holds some out there too: then no image that is validated on was
+    ever trained on, if exemplars are random. "official" holds out a share of the memory in total, from old and from
+    new classes. Incomplete batches count here, where SS-IL's released code drops them (and may so correct nothing).
+    If all held-out images fit in one batch, beta moves by less than 0.07 in its 200 epochs. The original takes larger
+    steps, `bias_lr` 0.1, `bias_momentum` 0.9, with a `beta_penalty` of 0.1. `bias_epochs` are twice the main phase's
+    if not given. Corrections are never stacked: the teacher's scores carry its own.
+
+    Departures: held-out images are not augmented, batch norms stand still, and the rate falls before a milestone's
+    epoch (SS-IL's authors: after it). The original's longer milestones and weight decay by task are left out.
     """
     held = partial(in_total if validation == "official" else per_class, share=held_share)
     rest = without(held)

@@ -34,9 +34,9 @@ def eeil(
     The balanced set has as many images of each class as the smallest class. All weights are tuned, with the model
     just trained as the teacher of the new block ("new", as SS-IL's authors do) or of all blocks ("all", the
     original). `balanced_epochs` are 3/4 of the main phase's unless given. `grad_noise` adds the original's Gaussian
-    noise to gradients. `legacy_blocks` repeats a slip of the SS-IL authors' code, which cuts TKD's blocks at
-    multiples of the current task's size: after a large first task most of its classes are not distilled, which
-    probably holds for the printed results as well.
+    noise to gradients, `kd_tau_sq` weighs distillation by temperature**2. `legacy_blocks` repeats a slip of the SS-IL
+    authors' code, which cuts TKD's blocks at multiples of the current task's size: after a large first task most of
+    its classes are not distilled. The printed large-base results probably suffer from it.
 
     Departures: consecutive old tasks of one class share a block, as in SS-IL. The original's offline augmentation is
     left out, and tuning augments as the main phase does.

@@ -44,8 +44,9 @@ def ft(training: Training, *, ft_head: Start = "keep") -> Method:
 def il2m(training: Training, *, scores: Literal["softmax", "raw"] = "softmax", ft_head: Start = "keep") -> Method:
     """IL2M: class-incremental learning with dual memory (Belouadah & Popescu, ICCV 2019): FT, rectified at inference.
 
-    Where the network sees a new class, old classes regain the confidence they had when they were learnt. The
-    original rectifies `raw` logits; SS-IL's authors, and we, the softmax. `ft_head` is FT's.
+    Where the network sees a new class, old classes regain the confidence they had when they were learnt. The original
+    rectifies `raw` logits; SS-IL's authors, and we, the softmax. Statistics are taken under the test transform
+    (SS-IL's authors: under augmentation). `ft_head` is FT's.
     """
     return _fine_tuned(training, ft_head, {"softmax": Rectified, "raw": RectifiedLogits}[scores])
 
@@ -55,7 +56,7 @@ def scail(training: Training, *, top_rewound: FiveOrMore | None = 10, ft_head: S
     """ScaIL: classifier weights scaling (Belouadah & Popescu, WACV 2020): FT, with old classes' first weights rescaled.
 
     Follows the paper's formula, not its code's ranks; biases are rescaled as weights are. Only the `top_rewound` old
-    classes that FT scores best may be answered (None: all): five at least, so that there are five best classes.
+    classes that FT scores best can be predicted (None: all): five at least, so that there are five best classes.
     `ft_head` is FT's.
     """
     return _fine_tuned(training, ft_head, partial(Rescaled, top_rewound))

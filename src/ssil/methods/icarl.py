@@ -16,7 +16,10 @@ from ssil.snapshot import MAIN, Scorer, Step
 from ssil.types import Classes
 
 
-@register(paper={"epochs": 60, "milestones": (20, 30, 40, 50), "decay": 0.2}, official={"kd_tau_sq": True})
+@register(
+    paper={"epochs": 60, "milestones": (20, 30, 40, 50), "decay": 0.2},
+    official={"kd_tau_sq": True, "nme_unit_means": False},
+)
 def icarl(
     training: Training,
     *,
@@ -24,14 +27,17 @@ def icarl(
     temperature: Temperature = 2.0,
     kd_tau_sq: bool = False,
     nme_new_classes: Literal["all", "exemplars"] = "all",
+    nme_unit_means: bool = True,
 ) -> Method:
     """iCaRL: incremental classifier and representation learning (Rebuffi et al., CVPR 2017): nearest class mean.
 
-    As in SS-IL's comparison, it learns by one softmax and task-wise distillation; `loss` = bce is the original's, a
-    sigmoid for each output, which has no temperature. Class means are of exemplars; those of new classes of all their
-    images, or (`nme_new_classes`) of as many as old classes have. They are taken under the test transform and brought
-    to length 1, unlike in the code of SS-IL's authors. What the network's own head answers is the extra record `cnn`.
-    The original's exemplars are herded (--selection herding).
+    As in SS-IL's comparison, it learns by one softmax and task-wise distillation, by temperature**2 with `kd_tau_sq`.
+    `loss` = bce is the original's, the mean over a sigmoid for each output, which wants a rate of 2 (--lr 2
+    --weight-decay 1e-5). The mean of an old class is that of its exemplars. The mean of a new class is that of all
+    its images, or (`nme_new_classes`) of as many random ones as old classes have. Means are taken under the test
+    transform (SS-IL's authors: under augmentation) and brought to length 1 (`nme_unit_means`; SS-IL's authors: not).
+    What the network's own head says is the extra record `cnn`. The original herds its exemplars (--selection herding)
+    and also averages over mirrored images, which is left out here.
     """
 
     def softmax(step: Step) -> dict[str, Term]:
@@ -47,7 +53,7 @@ def icarl(
         if step.teachers:
             targets[:, : step.classes.old] = step.teachers["old"].output.logits.sigmoid()
         values = F.binary_cross_entropy_with_logits(step.output.logits, targets, reduction="none")
-        return {"bce": mean(values.sum(1))}
+        return {"bce": mean(values.mean(1))}
 
     def plan(classes: Classes) -> tuple[Phase, ...]:
         teachers = ("old",) if classes.old else ()
@@ -55,4 +61,4 @@ def icarl(
         return (Phase("main", chosen, Mixed(training.batch), training.schedule(classes.task), teachers),)
 
     head = partial(LinearHead, init=training.new_head_init)
-    return Method(plan, head, scorers={MAIN: partial(NearestMean, nme_new_classes), "cnn": Scorer})
+    return Method(plan, head, scorers={MAIN: partial(NearestMean, nme_new_classes, nme_unit_means), "cnn": Scorer})

@@ -27,10 +27,10 @@ def lucir(
 
     A cosine head with a learnt scale; features are held in the old model's direction, with the weight `less_forget` *
     sqrt(old / new classes); an exemplar's own class must lead the `top` best new ones by `margin`. New rows start at
-    the class means of the training images (SS-IL's released code took test images there), old rows stand still.
-    No balanced fine-tuning, as in SS-IL's comparison. With `ranking_moves_scale` the margin term reaches the scale
-    too, as in the released code. `min_group` is a departure: fewer new classes than that are often not learnt against
-    so large a weight, so features are then held with the weight 1.
+    the class means of the training images (SS-IL's released code took test images there), old rows stand still. No
+    balanced fine-tuning, as in SS-IL's comparison. With `ranking_moves_scale` the margin term reaches the scale too,
+    as in the released code. `min_group` is a departure: with fewer new classes than that, so large a weight often
+    keeps them from being learnt at all, and it is at most 1.
     """
 
     def loss(step: Step) -> dict[str, Term]:
@@ -39,7 +39,8 @@ def lucir(
         if step.teachers:
             assert isinstance(head, CosineHead)
             drift = losses.cosine_distance(output.features, step.teachers["old"].output.features)
-            weight = less_forget * sqrt(classes.old / classes.new) if classes.new >= min_group else 1.0
+            weight = less_forget * sqrt(classes.old / classes.new)
+            weight = weight if classes.new >= min_group else min(weight, 1.0)
             terms["less_forget"] = mean(weight * drift)
             leaky = output.logits / head.scale.detach()
             cosines = leaky if ranking_moves_scale else head.cosines(output.features)

@@ -7,7 +7,7 @@ from typing import Literal
 
 from ssil import losses
 from ssil.batches import Mixed
-from ssil.method import Count, Method, Moment, Parts, Phase, Rate, Stage, Term, mean
+from ssil.method import Count, Method, Moment, Momentum, Parts, Phase, Rate, Stage, Term, mean
 from ssil.nn import ProxyHead
 from ssil.registry import register
 from ssil.schedule import Training
@@ -35,17 +35,20 @@ def podnet(
     clamp: Rate | None = None,
     balanced_epochs: Count | None = None,
     balanced_lr: Rate = 0.01,
-    balanced_momentum: float = 0.9,
+    balanced_momentum: Momentum = 0.9,
 ) -> Method:
     """PODNet: Pooled Outputs Distillation for Small-Tasks Incremental Learning (Douillard et al., ECCV 2020).
 
-    A class has several `proxies`, which start at k-means centres of its training images and stand still once old;
-    every stage's pooled map and the features are held near the old model's, the more the more classes there are if
-    `scheduled`; then the proxies alone are fine-tuned on as many images of each class. In `nca` "code" the `margin`
-    cancels, as in both released codes; "paper" takes it from the target alone and cuts the loss at zero. The `official`
-    profile holds what SS-IL's released code does: no growing weights, two norms in POD-spatial, a doubled POD-flat
-    (hence 20), a new scale for each task. The original's `clamp` of gradients is 5; its colour jitter and its own
-    backbone are left out.
+    A class has several `proxies`, which start at k-means centres of its training images and stand still once old.
+    Every stage's pooled map and the features are held near the old model's, with a weight that grows with the number
+    of classes if `scheduled`. Then the proxies alone are tuned on equally many images of each class. In `nca` "code"
+    the `margin` cancels, as in both released codes; "paper" takes it from the target alone and cuts the loss at zero.
+    With `annealing` by cosine, milestones and all rates but the first are not used. `official` is what SS-IL's
+    released code does: no growing weights, two norms in POD-spatial, a doubled POD-flat (hence 20), a new scale for
+    each task. The original clamps gradients (`clamp` 5).
+
+    Departures: batch norms stand still while proxies are tuned, and k-means sees images without augmentation. The
+    original's colour jitter and its own backbone are left out.
     """
 
     def similarity(step: Step) -> Term:
@@ -75,7 +78,8 @@ def podnet(
         if reset_scale:
             work.network.head.get_parameter("scale").data.fill_(1)
 
-    def hold_scale(work: Work, _: Moment) -> None:
+    def hold_scale(work: Work, moment: Moment) -> None:
+        clamped(work, moment)
         work.network.head.get_parameter("scale").grad = None  # SGD then leaves it alone
 
     def plan(classes: Classes) -> Parts:

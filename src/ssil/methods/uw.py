@@ -10,7 +10,7 @@ from torch import Tensor
 
 from ssil import losses, stages
 from ssil.batches import Mixed
-from ssil.method import Count, Method, Phase, Rate, Temperature, Term, mean
+from ssil.method import Count, Method, Momentum, Phase, Rate, Temperature, Term, mean
 from ssil.nn import LinearHead
 from ssil.registry import register
 from ssil.schedule import Schedule, Training
@@ -28,7 +28,7 @@ def uw(
     confidence: Annotated[float, Field(ge=0)] = 1.0,
     tuning_epochs: Count | None = None,
     tuning_lr: Rate = 0.01,
-    tuning_momentum: Annotated[float, Field(ge=0, lt=1)] = 0.9,
+    tuning_momentum: Momentum = 0.9,
 ) -> Method:
     """UW: Overcoming Catastrophic Forgetting with Unlabeled Data in the Wild (Lee et al., ICCV 2019), without any.
 

@@ -38,7 +38,7 @@ def clip(work: Work, _: Moment | None = None) -> None:
     work.network.head.weight.clamp_(min=0)
 
 
-@register(paper={"milestones": (30, 60, 80, 90), "batch": 256})
+@register(paper={"milestones": (30, 60, 80, 90), "batch": 256, "weight_decay_by_task": True})
 def wa(
     training: Training,
     *,
@@ -55,9 +55,9 @@ def wa(
     norm of new rows after each task but the first; biases stay. "original", as its authors' code does, has a head
     without biases, multiplies the newest task's scores by gamma, at most 1 (`clamp`) and of L1 norms (`norm`), and
     starts each task with a head drawn anew. After a short training old rows may be the longer ones: without `clamp`
-    new classes then gain from it. `weight_clipping` cuts the head's weights at zero after every step, and
-    `weight_decay_by_task` divides weight decay by the task's number, both as the authors' code does. SS-IL's paper
-    gives no settings for WA: the schedule is that of the authors' code.
+    gamma then exceeds 1 and raises the new classes. `weight_clipping` cuts the head's weights at zero after every
+    step, and `weight_decay_by_task` divides weight decay by the task's number, both as the authors' code does.
+    SS-IL's paper gives no settings for WA: the schedule is that of the authors' code.
     """
     folded = variant == "folded"
     order = {"l1": 1, "l2": 2}[norm or ("l2" if folded else "l1")]
