@@ -132,7 +132,7 @@ LABELS = [0, 0, 1, 2, 2, 2, 3, 4, 5, 5]
 
 
 def test_means_may_be_left_shorter_than_1() -> None:
-    # (3, 4) and (4, -3) have the unit vectors (0.6, 0.8) and (0.8, -0.6): their mean is (0.7, 0.1), of length sqrt(0.5).
+    # (3, 4) and (4, -3) have the unit vectors (0.6, 0.8) and (0.8, -0.6): their mean is (0.7, 0.1), sqrt(0.5) long.
     features = torch.tensor([[3.0, 4.0], [4.0, -3.0]], dtype=torch.float64)
     plain, unit = (fitted(features, [0, 0], Classes().extend(["?"]), which).means for which in (False, True))
     torch.testing.assert_close(plain, torch.tensor([[0.7, 0.1]], dtype=torch.float64))
