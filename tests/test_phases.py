@@ -23,11 +23,14 @@ from parts import (
     weights,
 )
 from ssil.batches import Pool
-from ssil.engine import fresh, start
-from ssil.nn import Network
+from ssil.engine import fresh, learn, start
+from ssil.errors import UserError
+from ssil.memory import Memory
+from ssil.method import Method
+from ssil.nn import LinearHead, Network
 from ssil.prepare import Plan
 from ssil.randomness import Randomness
-from ssil.snapshot import MAIN
+from ssil.snapshot import MAIN, Scorer
 from ssil.types import Classes
 
 
@@ -194,3 +197,20 @@ def test_a_scorer_goes_on_in_the_next_task(plan: Plan) -> None:
     view = seen[0].teachers["old"]
     assert torch.equal(view.scores, scale * view.output.logits)
     assert torch.equal(seen[0].scores, scale * seen[0].output.logits)
+
+
+def test_what_a_plan_can_not_be() -> None:
+    with pytest.raises(
+        UserError, match=r"^method: phase 'fit' trains a scorer, which has no teachers; leave them out$"
+    ):
+        phase("fit", trained="scorer", teachers=("old",))
+    with pytest.raises(UserError, match=r"^method: its scorers are \['other'\]; call the one that it is judged by"):
+        Method(lambda classes: (), head=LinearHead, scorers={"other": Scorer})
+
+
+def test_a_plan_is_refused_where_it_can_not_be_followed(plan: Plan) -> None:
+    task = plan.stream.tasks[0]
+    with pytest.raises(UserError, match=r"^method: phase 'main' asks for the teacher 'old'; task 1 has none$"):
+        learn(method(phase("main", teachers=("old",))), None, Memory(), task, plan.bench)
+    with pytest.raises(UserError, match=r"^method: parts of its plan have one name: \['main', 'main'\]; give each"):
+        learn(method(phase("main"), phase("main")), None, Memory(), task, plan.bench)

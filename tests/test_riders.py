@@ -1,5 +1,6 @@
 """Several methods on one training: `--method ft,il2m,scail`."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -96,19 +97,20 @@ def test_the_command_line(dataset: Path, tmp_path: Path, capsys: pytest.CaptureF
 def test_an_option_of_the_training_reaches_all() -> None:
     configured = configure("il2m,ft,scail", options={"ft_head": "reset", "scores": "raw"})
     assert configured.options == {"scores": "raw", "ft_head": "reset"}
-    assert configured.riders == {"ft": {"ft_head": "reset"}, "scail": {"top_rewound": 10, "ft_head": "reset"}}
+    options = {name: rider.options for name, rider in configured.riders.items()}
+    assert options == {"ft": {"ft_head": "reset"}, "scail": {"top_rewound": 10, "ft_head": "reset"}}
     assert list(configured.method.scorers) == ["main", "ft", "scail"]
 
 
 @pytest.mark.parametrize(
     ("names", "message"),
     [
-        ("ft,ssil", "ssil does not train as ft does, so they can't share one run; run each alone"),
-        ("ft,il2m,icarl", "icarl does not train as ft does, so they can't share one run; run each alone"),
-        ("ssil,ce", "ce does not train as ssil does, so they can't share one run; run each alone"),
-        ("er,er", "er does not train as er does, so they can't share one run; run each alone"),
-        ("ft,il2m,il2m", "il2m is named twice; name each method once"),
-        ("ft,ft", "ft is named twice; name each method once"),
+        ("ft,ssil", "ssil does not train as ft does, so they can't share a run; run each alone"),
+        ("ft,il2m,icarl", "icarl does not train as ft does, so they can't share a run; run each alone"),
+        ("ssil,ce", "ce does not train as ssil does, so they can't share a run; run each alone"),
+        ("er,er", "'er' is named twice; name each method once"),
+        ("ft,il2m,il2m", "'il2m' is named twice; name each method once"),
+        ("ft,ft", "'ft' is named twice; name each method once"),
     ],
 )
 def test_methods_that_train_differently_are_refused(names: str, message: str) -> None:
@@ -117,5 +119,63 @@ def test_methods_that_train_differently_are_refused(names: str, message: str) ->
 
 
 def test_an_unknown_option_is_refused_once() -> None:
-    with pytest.raises(UserError, match=r"^options: ft has no option 'tau'"):
+    with pytest.raises(UserError, match=r"^options: ft,il2m has no option 'tau'; it has: ft_head, scores$"):
         configure("ft,il2m", options={"tau": 1})
+
+
+def test_names_may_have_spaces_between_them() -> None:
+    assert [*configure("ft, il2m").method.scorers] == ["main", "il2m"]
+
+
+MINE = """
+from functools import partial
+from ssil.method import Method
+from ssil.methods.ft import ft
+
+def mine(training):
+    return ft(training)
+
+def arrays(training):
+    return ft(training)
+"""
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "my_file.py"
+    path.write_text(MINE)
+    return path
+
+
+def test_a_rider_of_ones_own_stays_in_the_runs_directory(file: Path, dataset: Path, tmp_path: Path) -> None:
+    """Whatever its file's path; it is gone on with, its options or none, and its file's content is its own."""
+    out = tmp_path / "out"
+    config = tiny.config(dataset, **SETTINGS, method=f"ft,{file}:mine", out=out)
+    record = run(config)
+    assert {path.name for path in tmp_path.iterdir()} - {"__pycache__"} == {"my_file.py", "out"}
+    riding = read_record(out / "mine")
+    assert riding.config["method"] == f"{file}:mine"
+    assert "method_sha256" in riding.config
+    assert "method_sha256" not in record.config
+    assert run(config).tasks == record.tasks
+    with pytest.raises(UserError, match="holds a run with other settings"):
+        run(tiny.config(dataset, **SETTINGS, method="ft", out=out))
+
+
+def test_a_rider_may_not_be_called_as_a_part_of_the_run(file: Path) -> None:
+    with pytest.raises(
+        UserError, match=r"^method: another part of the run is called 'arrays'; give the method another"
+    ):
+        configure(f"ft,{file}:arrays")
+
+
+def test_the_last_json_line_is_the_methods_own(
+    dataset: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    how = ["--backbone", f"{tiny.__file__}:backbone", "--threads", "1", "--device", "cpu", "--json"]
+    what = ["--dataset", str(dataset), "--tasks", "2", "--epochs", "1", "--batch", "4", "--out", str(tmp_path / "out")]
+    assert main(["run", *what, *how, "--method", "icarl"]) == 0
+    *_, cnn, own = (json.loads(line) for line in capsys.readouterr().out.splitlines())
+    assert (cnn["scorer"], "scorer" in own) == ("cnn", False)
+    summaries = [read_record(tmp_path / folder).summary for folder in ("out/cnn", "out")]
+    assert [line["average_top1"] for line in (cnn, own)] == [s.average_top1 for s in summaries if s]

@@ -35,6 +35,10 @@ class Pool:
         """New images, then exemplars."""
         return torch.cat([self.new, self.old])
 
+    def of_new_classes(self, old: int) -> dict[int, Tensor]:
+        """The new images, class by class, of the classes that are not among the first `old`."""
+        return {label: group for label, group in by_class(self.new, self.labels).items() if label >= old}
+
 
 class Batches(Protocol):
     """A rule for mini-batches."""

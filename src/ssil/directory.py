@@ -23,6 +23,7 @@ from ssil.method import Method
 from ssil.metrics import Predictions
 from ssil.nn import Network
 from ssil.prepare import Plan
+from ssil.recipes import Configured
 from ssil.record import Record, read_record, write_predictions, write_record
 from ssil.snapshot import MAIN, Scorer, Snapshot, freeze
 from ssil.trainer import Progress
@@ -81,8 +82,8 @@ class RunDirectory:
         if not (self.folder / "record.json").exists():
             return State(plan.headers)
         record = read_record(self.folder)
-        defaults = plan.configured.defaults
-        _refuse_another(self.folder, _identity(record, defaults), _identity(plan.header, defaults))
+        there, here = (_identity(found, plan.configured) for found in (record, plan.header))
+        _refuse_another(self.folder, there, here)
         if not self.checkpoints.exists:  # a finished run whose model was not kept is still finished
             return State(self._records(plan) if record.summary else plan.headers)
         meta, parts = self.checkpoints.load()
@@ -144,11 +145,17 @@ class RunDirectory:
         self.steps_since, self.since = 0, time.monotonic()
 
 
-def _identity(record: Record, defaults: Mapping[str, Any]) -> dict[str, Any]:
+def _identity(record: Record, configured: Configured) -> dict[str, Any]:
     """What must be equal for a directory to be gone on with; an option that is not there has its default."""
-    options = {**defaults, **record.config["options"]}
+    riders = {
+        name: rider | {"options": {**configured.riders[name].defaults, **rider["options"]}}
+        if name in configured.riders
+        else rider
+        for name, rider in record.config.get("riders", {}).items()
+    }
+    options = {**configured.defaults, **record.config["options"]}
     stream = {"class_order": record.class_order, "task_sizes": record.task_sizes}
-    return record.config | {"options": options} | stream
+    return record.config | {"options": options, "riders": riders} | stream
 
 
 def _resumed(record: Record, plan: Plan) -> dict[str, Any]:
@@ -166,7 +173,8 @@ def _resumed(record: Record, plan: Plan) -> dict[str, Any]:
 def _refuse_another(folder: Path, there: Mapping[str, Any], here: Mapping[str, Any]) -> None:
     before, now = _flat(there), _flat(here)
     changed = [name for name in sorted(before | now) if before.get(name) != now.get(name)]
-    if files := [name.removesuffix("_sha256") for name in changed if name.endswith("_sha256")]:
+    both = [name for name in changed if name in before and name in now]
+    if files := [name.removesuffix("_sha256") for name in both if name.endswith("_sha256")]:
         raise UserError(f"out: {folder} was begun with another content of the {files[0]}'s file; give another --out")
     if changed:
         shown = "; ".join(f"{name}: {_short(before.get(name))} there, {_short(now.get(name))} here" for name in changed)
@@ -211,7 +219,8 @@ def _progress(
     tensors: Mapping[str, Tensor], position: Mapping[str, Any], method: Method, classes: Classes, bench: Bench
 ) -> Progress:
     groups = _groups(tensors)
-    network, scorers = _model(groups["model"], method, classes, bench)
+    before = {f"network/{name}": value for name, value in groups.get("network", {}).items()}  # as 0.1.0 began
+    network, scorers = _model(groups.get("model", before), method, classes, bench)
     sums = {name: value.to(bench.fabric.device) for name, value in groups.get("sums", {}).items()}
     kept = {
         name.removeprefix("kept."): _snapshot(group, method, classes, bench)

@@ -6,9 +6,11 @@ from dataclasses import dataclass
 from functools import partial
 
 from lightning_fabric import Fabric
+from torch import nn
 
 from ssil.batches import Pool
 from ssil.bench import Bench
+from ssil.errors import UserError
 from ssil.memory import Memory
 from ssil.method import Method, Phase, Stage
 from ssil.nn import Network, build
@@ -44,12 +46,16 @@ def learn(
     assert (pool.labels[pool.old] < task.classes.old).all(), "exemplars are of classes learnt before"
     lesson = _Lesson(method, snapshot, task, bench, progress, pool)
     parts = method.plan(task.classes)
+    names = [part.name for part in parts]
+    if len({*names}) < len(names):
+        raise UserError(f"method: parts of its plan have one name: {names}; give each its own")
+    progress.parts = len(parts)
     while progress.phase < len(parts):
         lesson.do(parts[progress.phase], watch)
         progress.phase, progress.epoch, progress.step = progress.phase + 1, 0, 0
         progress.momentum = {}
-    for name, scorer in progress.scorers.items():
-        scorer.fit(lesson.work(name))
+    for scorer in progress.scorers.values():
+        scorer.fit(lesson.work("scorer"))
     return freeze(progress.network, task.classes, progress.scorers)
 
 
@@ -77,7 +83,8 @@ class _Lesson:
             self._begin(phase)
         teachers = ({"old": self.snapshot} if self.snapshot else {}) | progress.kept
         Trainer(phase, progress, self.work(phase.name), teachers, self.bench).run(watch)
-        _agree(progress.network, self.bench.fabric)
+        for module in (progress.network, *progress.scorers.values()):
+            _agree(module, self.bench.fabric)
         if phase.keep_as:
             progress.kept[phase.keep_as] = freeze(progress.network, classes, progress.scorers)
 
@@ -120,7 +127,7 @@ def placed(scorers: Mapping[str, Scorer], bench: Bench) -> dict[str, Scorer]:
     return {name: scorer.to(device=bench.fabric.device, dtype=bench.dtype) for name, scorer in scorers.items()}
 
 
-def _agree(network: Network, fabric: Fabric) -> None:
+def _agree(module: nn.Module, fabric: Fabric) -> None:
     """Let all processes have the first one's batch-norm statistics: each has seen its own share of the images."""
     if fabric.world_size > 1:
-        network.load_state_dict(fabric.broadcast(network.state_dict()))
+        module.load_state_dict(fabric.broadcast(module.state_dict()))

@@ -57,8 +57,8 @@ def without(held: Choice) -> Choice:
 def _groups(pool: Pool, classes: Classes, random: Randomness) -> tuple[Groups, Groups]:
     """Old classes' exemplars and new classes' images, those that the memory keeps longest first."""
     select = random_selection(random)
-    new = {c: group for c, group in by_class(pool.new, pool.labels).items() if c >= classes.old}
-    return by_class(pool.old, pool.labels), {c: select(c, group, len(group)) for c, group in new.items()}
+    new = {c: select(c, group, len(group)) for c, group in pool.of_new_classes(classes.old).items()}
+    return by_class(pool.old, pool.labels), new
 
 
 def _first(group: Tensor, wanted: int) -> Tensor:

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from ssil import losses
 from ssil.batches import Batches, Pool
+from ssil.errors import UserError
 from ssil.nn import Head
 from ssil.randomness import Randomness
 from ssil.schedule import Schedule
@@ -80,6 +81,10 @@ class Phase:
     project: Hook | None = None
     """Called after the optimiser's step: may change the weights."""
 
+    def __post_init__(self) -> None:
+        if self.trained == "scorer" and self.teachers:
+            raise UserError(f"method: phase {self.name!r} trains a scorer, which has no teachers; leave them out")
+
 
 @dataclass(frozen=True)
 class Stage:
@@ -118,12 +123,16 @@ class Method:
     chain: Hashable = None
     """Methods with the same chain train alike: one training serves the scorers of all of them."""
 
+    def __post_init__(self) -> None:
+        if MAIN not in self.scorers:
+            raise UserError(f"method: its scorers are {[*self.scorers]}; call the one that it is judged by {MAIN!r}")
+
     def needs(self) -> Needs:
         """What it asks for, read off the plan of a second task."""
         parts = self.plan(Classes(("?",) * 4, (0, 2, 4)))
         phases = [part for part in parts if isinstance(part, Phase)]
         names = [part.name for part in parts]
-        main = names.index("main") if "main" in names else 0
+        main = names.index("main" if "main" in names else phases[0].name)
         scorer = type(self.scorers[MAIN]())
         return Needs(
             self.memory,

@@ -125,13 +125,13 @@ def _header(
 ) -> Record:
     classes = stream.tasks[-1].classes
     what = config.what() | {
-        "method": config.method.partition(",")[0],
+        "method": configured.name,
         "options": configured.options,
-        **({"riders": configured.riders} if configured.riders else {}),
+        **({"riders": _riders(configured)} if configured.riders else {}),
         "training": asdict(configured.training),
         "memory": {"kind": type(room).__name__.lower(), **vars(room)},
         "data_fingerprint": dataset.fingerprint,
-        **_source_files(config),
+        **_source_files(method=configured.name, backbone=config.backbone),
     }
     return Record(
         config=json.loads(json.dumps(what)),
@@ -145,19 +145,26 @@ def _header(
 def _by_scorer(header: Record, configured: Configured) -> dict[str, Record]:
     """A rider's header is that of a run of its own; an extra scorer's names the scorer."""
     own = {key: value for key, value in header.config.items() if key != "riders"}
+    others = {key: value for key, value in own.items() if key != "method_sha256"}
 
     def config(name: str) -> dict[str, Any]:
-        if name in configured.riders:
-            return own | {"method": name, "options": header.config["riders"][name]}
-        return own | {"scorer": name}
+        return others | header.config["riders"][name] if name in configured.riders else own | {"scorer": name}
 
     names = [name for name in configured.method.scorers if name != MAIN]
     return {MAIN: header} | {name: header.model_copy(update={"config": config(name)}) for name in names}
 
 
-def _source_files(config: RunConfig) -> dict[str, str]:
-    """Checksums of the user's own files, which may change while their names stay."""
-    files = {name: getattr(config, name).partition(",")[0].rpartition(":")[0] for name in ("method", "backbone")}
+def _riders(configured: Configured) -> dict[str, Any]:
+    """What a run of its own would say of each rider."""
+    return {
+        name: {"method": rider.name, "options": rider.options, **_source_files(method=rider.name)}
+        for name, rider in configured.riders.items()
+    }
+
+
+def _source_files(**references: str) -> dict[str, str]:
+    """Checksums of the user's own files (`file.py:name`), which may change while their names stay."""
+    files = {name: reference.rpartition(":")[0] for name, reference in references.items()}
     return {f"{name}_sha256": sha256(Path(file).read_bytes()).hexdigest() for name, file in files.items() if file}
 
 

@@ -33,9 +33,9 @@ class Recipe:
 
     @property
     def options(self) -> dict[str, tuple[Any, Any]]:
-        """The type and the default of each option."""
+        """The type and the default of each option; `...` where it has none and must be given."""
         parameters = list(inspect.signature(self.build).parameters.values())[1:]
-        return {parameter.name: (parameter.annotation, parameter.default) for parameter in parameters}
+        return {p.name: (p.annotation, ... if p.default is p.empty else p.default) for p in parameters}
 
     def settings(self, profile: str) -> dict[str, Any]:
         """What a profile says: training settings and options, as changes to the defaults."""

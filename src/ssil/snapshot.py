@@ -36,7 +36,7 @@ class Scorer(nn.Module):
 
     def restore(self, tensors: Mapping[str, Tensor]) -> None:
         """Take over a saved state, whose shapes may depend on the classes seen."""
-        for name, own in [*self.named_parameters(), *self.named_buffers()]:
+        for name, own in self.state_dict(keep_vars=True).items():
             own.data = tensors[name].to(own)
 
 
@@ -90,7 +90,7 @@ class Step:
     classes: Classes
     teachers: Mapping[str, View]
     counts: Tensor
-    """Training images of each class in this task (new data and exemplars)."""
+    """Images of each class that the phase trains on (new data and exemplars)."""
     head: Head
     """The student's, for a scale or cosines that the logits don't show."""
     scorer: Scorer

@@ -4,6 +4,7 @@ from copy import deepcopy
 
 import torch
 from sklearn.cluster import KMeans
+from threadpoolctl import threadpool_limits
 from torch import Tensor
 from torch.nn import functional as F
 
@@ -21,19 +22,10 @@ def balanced(pool: Pool, classes: Classes, random: Randomness) -> Pool:
 
     Old classes give their most valuable exemplars, new ones the images that a random memory would keep.
     """
-    old, new, select = by_class(pool.old, pool.labels), _by_new_class(pool, classes), random_selection(random)
+    old, new, select = by_class(pool.old, pool.labels), pool.of_new_classes(classes.old), random_selection(random)
     each = min(map(len, [*old.values(), *new.values()]))
     chosen = [select(label, group, each) for label, group in new.items()]
     return Pool(torch.cat(chosen), torch.cat([group[:each] for group in old.values()]), pool.labels)
-
-
-def new_images(work: Work) -> dict[int, Tensor]:
-    """The task's images of each new class."""
-    return _by_new_class(work.pool, work.classes)
-
-
-def _by_new_class(pool: Pool, classes: Classes) -> dict[int, Tensor]:
-    return {label: group for label, group in by_class(pool.new, pool.labels).items() if label >= classes.old}
 
 
 def unit_features(work: Work, indices: Tensor) -> Tensor:
@@ -46,7 +38,7 @@ def imprint(work: Work) -> None:
     """Let a cosine head's new rows start at their classes' mean directions, as long as old rows are (LUCIR)."""
     weight, old = work.network.head.weight, work.classes.old
     length = weight[:old].norm(dim=1).mean()
-    for label, group in new_images(work).items():
+    for label, group in work.pool.of_new_classes(old).items():
         weight[label] = length * F.normalize(unit_features(work, group).mean(0), dim=0)
 
 
@@ -55,7 +47,7 @@ def imprint_proxies(work: Work) -> None:
     """Let a class's proxies start at the k-means centres of its features, as long as old proxies are (PODNet)."""
     weight, old = work.network.head.weight, work.classes.old
     length = weight[:old].norm(dim=2).mean()
-    for label, group in new_images(work).items():
+    for label, group in work.pool.of_new_classes(old).items():
         seed = work.random.at("centres", label).initial_seed() % 2**32
         weight[label] = length * _centres(unit_features(work, group), weight.shape[1], seed)
 
@@ -63,7 +55,9 @@ def imprint_proxies(work: Work) -> None:
 def _centres(features: Tensor, count: int, seed: int) -> Tensor:
     """So many k-means centres; a class of fewer images uses its images over again."""
     distinct = min(count, len(features.unique(dim=0)))
-    means = KMeans(distinct, n_init=10, random_state=seed).fit(features.cpu().double().numpy()).cluster_centers_
+    clusters = KMeans(distinct, n_init=10, random_state=seed)
+    with threadpool_limits(1):  # several threads would add in any order
+        means = clusters.fit(features.cpu().double().numpy()).cluster_centers_
     return torch.from_numpy(means).to(features)[torch.arange(count) % distinct]
 
 

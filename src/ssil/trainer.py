@@ -27,6 +27,8 @@ class Progress:
     scorers: Mapping[str, Scorer]
     kept: dict[str, Snapshot] = field(default_factory=dict)
     """What the phases so far have kept as teachers."""
+    parts: int = 1
+    """Of the plan."""
     phase: int = 0
     epoch: int = 0
     step: int = 0
@@ -59,6 +61,9 @@ class Pace:
     step: int
     steps: int
     images: int
+    part: int = 0
+    parts: int = 1
+    """Of the plan: which one is at work, from 0, and how many there are."""
 
 
 Watch = Callable[[Progress, Pace], None]
@@ -82,6 +87,9 @@ class Trainer:
     ) -> None:
         self.phase, self.progress, self.work, self.bench = phase, progress, work, bench
         self.classes, self.random = work.classes, work.random
+        if missing := [name for name in phase.teachers if name not in teachers]:
+            task = self.classes.task
+            raise UserError(f"method: phase {phase.name!r} asks for the teacher {missing[0]!r}; task {task} has none")
         self.teachers = {name: Teacher(teachers[name]) for name in phase.teachers}
         self.pool = phase.images(work.pool, self.classes, bench.random) if phase.images else work.pool
         labels = bench.samples.labels[self.pool.all]
@@ -95,6 +103,8 @@ class Trainer:
         """The part of the model that moves; all else is frozen and in eval mode."""
         network, scorer = self.progress.network, self.progress.scorers[MAIN]
         network.requires_grad_(False).train(self.phase.trained == "network")
+        for other in self.progress.scorers.values():
+            other.requires_grad_(False)
         parts: dict[str, nn.Module] = {"network": network, "head": network.head, "scorer": scorer}
         return parts[self.phase.trained].requires_grad_(True)
 
@@ -112,6 +122,8 @@ class Trainer:
     def run(self, watch: Watch) -> None:
         """All epochs that are left."""
         self.clock = time.perf_counter()
+        if not self.steps_per_epoch:
+            return
         for epoch in range(self.progress.epoch, self.phase.schedule.epochs):
             for _ in self.steps(epoch):
                 self._tell(watch)
@@ -127,7 +139,8 @@ class Trainer:
             batch = batch_at(step)
             self._train(batch, epoch, step)
             self.progress.step = step + 1
-            self.progress.images += len(batch.main) + len(batch.replayed)
+            if self.phase.trained != "scorer":  # which looks at none
+                self.progress.images += len(batch.main) + len(batch.replayed)
             yield
 
     def _train(self, batch: Batch, epoch: int, step: int) -> None:
@@ -220,4 +233,5 @@ class Trainer:
         progress.seconds[phase.name] = progress.seconds.get(phase.name, 0.0) + now - self.clock
         self.clock = now
         epochs, steps = phase.schedule.epochs, self.steps_per_epoch
-        watch(progress, Pace(phase.name, progress.epoch, epochs, progress.step, steps, progress.images))
+        where = progress.epoch, epochs, progress.step, steps, progress.images
+        watch(progress, Pace(phase.name, *where, progress.phase, progress.parts))

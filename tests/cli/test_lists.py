@@ -1,6 +1,7 @@
 """`ssil methods`, `ssil datasets`, `ssil scenarios`."""
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -48,3 +49,14 @@ def test_scenarios(capsys: pytest.CaptureFixture[str]) -> None:
     row = next(line.split() for line in shown if "imagenet-largebase-fixed-t10-10k" in line)
     assert row == ["32", "imagenet-largebase-fixed-t10-10k", "500,", "then", "50", "32", "yes"]
     assert [entry["name"] for entry in _objects(["scenarios"], capsys)] == [one.name for one in scenarios()]
+
+
+def test_a_method_with_an_option_that_must_be_given(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "deep.py"
+    file.write_text("def deep(training, *, depth: int):\n    'Deep.'\n")
+    assert main(["methods", f"{file}:deep"]) == 0
+    told = capsys.readouterr().out
+    assert "(required)" in told
+    assert "Needs what its options say." in told
+    assert main(["run", "--dataset", "digits", "--method", f"{file}:deep"]) == 2
+    assert "needs 'depth'; give --option depth=VALUE" in capsys.readouterr().err

@@ -64,10 +64,21 @@ def test_bars_of_several_runs(whole: Record, screen: io.StringIO) -> None:
         shown.started(whole)
         assert shown.bars.tasks[0].percentage == pytest.approx(50)
         assert "one" in _drawn(shown, screen)
+        shown.finished({"main": whole})
         shown.started(whole.model_copy(update={"tasks": [], "summary": None}))
         text = _drawn(shown, screen)
         assert shown.bars.tasks[0].percentage == pytest.approx(50)
+        assert "one" in text
         assert "two" in text
+
+
+def test_bars_of_a_task_with_several_phases(whole: Record, screen: io.StringIO) -> None:
+    with bars.Bars() as shown:
+        shown.started(whole.model_copy(update={"tasks": whole.tasks[:1], "summary": None}))
+        shown.pace(2, Pace("balanced", 1, 4, 1, 2, 100, part=1, parts=2))
+        assert "going on in task 2, balanced, epoch 2/4" in screen.getvalue()
+        assert "balanced, epoch 2/4" in _drawn(shown, screen)
+        assert shown.bars.tasks[1].percentage == pytest.approx(50 + 37.5 / 2, abs=0.1)
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from ssil.cli.output import console
 from ssil.cli.tables import results, title
-from ssil.cli.watch import Reporter
+from ssil.cli.watch import Reporter, phase
 from ssil.record import Record
 from ssil.trainer import Pace
 
@@ -64,7 +64,7 @@ class Bars(Reporter):
         """Move both bars."""
         super().pace(task, pace)
         epoch = min(pace.epoch + 1, pace.epochs)
-        note = f"epoch {epoch}/{pace.epochs}, {self.speed(pace):.0f} images/s"
+        note = f"{phase(pace)}epoch {epoch}/{pace.epochs}, {self.speed(pace):.0f} images/s"
         self.bars.update(self.current, completed=_part(pace), note=note)
         self.bars.update(self.stream, completed=self._done(_part(pace)))
 
@@ -86,5 +86,6 @@ class Bars(Reporter):
 
 
 def _part(pace: Pace) -> int:
-    """How much of a task's epochs is done."""
-    return round((pace.epoch + pace.step / pace.steps) / pace.epochs * UNIT)
+    """How much of a task is done, all parts of the plan being alike."""
+    done = (pace.epoch + pace.step / pace.steps) / pace.epochs
+    return round((pace.part + done) / pace.parts * UNIT)

@@ -40,12 +40,12 @@ class Board(Bars):
     def __init__(self, methods: Sequence[str]) -> None:
         super().__init__(runs=len(methods))
         self.methods = methods
-        self.records: dict[str, Record] = {}
+        self.rows: dict[str, Record] = {}
 
     def above(self) -> RenderableType:
         """The results of all methods so far."""
-        self.records[self.methods[self.run - 1]] = self.record
-        return by_method(self.records)
+        self.rows[self.methods[self.run - 1]] = self.record
+        return by_method(self.rows)
 
 
 def by_method(records: Mapping[str, Record]) -> Table:
@@ -64,12 +64,8 @@ def findings(records: Sequence[Record]) -> list[str]:
     return [_accuracies(records), _shares(records[0], records[-1]), _verdict(records)]
 
 
-def _method(record: Record) -> str:
-    return record.label
-
-
 def _accuracies(records: Sequence[Record]) -> str:
-    ends = [(_method(record), summary_of(record)) for record in records]
+    ends = [(record.label, summary_of(record)) for record in records]
     parts = [f"{name} {s.average_top1:.1f} % on average and {s.last_top1:.1f} % at the end" for name, s in ends]
     return f"Accuracy: {'; '.join(parts)}."
 
@@ -81,8 +77,8 @@ def _share(record: Record) -> float:
 def _shares(baseline: Record, best: Record) -> str:
     images = [sum(row) for row in best.tasks[-1].confusion]
     return (
-        f"At the end {_share(baseline):.0f} % of {_method(baseline)}'s predictions and {_share(best):.0f} % of "
-        f"{_method(best)}'s fall on the newest task, where {100 * images[-1] / sum(images):.0f} % of the images belong."
+        f"At the end {_share(baseline):.0f} % of {baseline.label}'s predictions and {_share(best):.0f} % of "
+        f"{best.label}'s fall on the newest task, where {100 * images[-1] / sum(images):.0f} % of the images belong."
     )
 
 
@@ -92,11 +88,9 @@ def _verdict(records: Sequence[Record]) -> str:
     rivals = [summary_of(record).average_top1 for record in (baseline, *between)]
     missing = []
     if _share(best) >= _share(baseline):
-        missing.append(f"it leans to the newest task no less than {_method(baseline)}")
+        missing.append(f"it leans to the newest task no less than {baseline.label}")
     if summary_of(best).average_top1 <= max(rivals):
         missing.append("it is not the most accurate on average")
     if missing:
-        return f"{_method(best)} does not show here what it is made for: {', and '.join(missing)}."
-    return (
-        f"{_method(best)} leans less to the newest task than {_method(baseline)}, and is the most accurate on average."
-    )
+        return f"{best.label} does not show here what it is made for: {', and '.join(missing)}."
+    return f"{best.label} leans less to the newest task than {baseline.label}, and is the most accurate on average."

@@ -22,7 +22,7 @@ def launch(config: RunConfig, json: bool) -> None:
     with saying_how_to_go_on(config.out), reporter:
         run(config, reporter)
     if isinstance(reporter, JsonLines):
-        for name, record in reporter.records.items():
+        for name, record in reversed([*reporter.records.items()]):
             _summarise(name, record, config.out)
     elif isinstance(reporter, Bars | Lines):
         _tell(reporter.records, config.out, "already finished" if reporter.was_finished else "finished")

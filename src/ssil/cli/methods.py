@@ -11,6 +11,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from ssil.cli.output import Json, console, json_line, table
+from ssil.method import Needs
 from ssil.recipes import find_recipe, recipes
 from ssil.registry import PROFILES, Recipe
 from ssil.schedule import Training
@@ -44,7 +45,7 @@ def _list(chosen: list[Recipe]) -> RenderableType:
     """A block a method: its paper, what it needs, its options with their defaults."""
     made = Table.grid(padding=(0, 2, 1, 0))
     for recipe in chosen:
-        options = " ".join(f"{name}={default}" for name, (_, default) in recipe.options.items())
+        options = " ".join(f"{name}={_default(value)}" for name, (_, value) in recipe.options.items())
         lines = [recipe.summary, f"needs {_needs(recipe)}", *[f"options {options}"] * bool(options)]
         made.add_row(f"[bold]{recipe.name}[/]", escape("\n".join(lines)))
     return made
@@ -52,7 +53,9 @@ def _list(chosen: list[Recipe]) -> RenderableType:
 
 def _needs(recipe: Recipe) -> str:
     """What a method asks for, in words."""
-    needs = recipe.build(Training()).needs()
+    needs = _read_off(recipe)
+    if needs is None:
+        return "what its options say"
     memory = {"none": "no exemplars", "budget": "exemplars", "all": "all images of all tasks"}[needs.memory]
     further = ", ".join(needs.post_processing)
     parts = {
@@ -66,7 +69,7 @@ def _needs(recipe: Recipe) -> str:
 def _whole(recipe: Recipe) -> RenderableType:
     options = table("option", "type", "default", words=3)
     for option, (kind, default) in recipe.options.items():
-        options.add_row(option, escape(_type(kind)), str(default))
+        options.add_row(option, escape(_type(kind)), _default(default))
     profiles = table("profile", *PROFILES)
     for setting, values in _by_profile(recipe).items():
         profiles.add_row(setting, *(escape(_shown(value)) for value in values))
@@ -76,6 +79,16 @@ def _whole(recipe: Recipe) -> RenderableType:
         *[options] if recipe.options else [],
         profiles,
     )
+
+
+def _read_off(recipe: Recipe) -> Needs | None:
+    """None where options must be given before there is a method to look at."""
+    required = any(default is ... for _, default in recipe.options.values())
+    return None if required else recipe.build(Training()).needs()
+
+
+def _default(value: Any) -> str:
+    return "(required)" if value is ... else str(value)
 
 
 def _by_profile(recipe: Recipe) -> dict[str, list[Any]]:
@@ -107,14 +120,17 @@ def _shown(value: Any) -> str:
 
 
 def _numbers(recipe: Recipe) -> dict[str, Any]:
-    options = {name: {"type": _type(kind), "default": default} for name, (kind, default) in recipe.options.items()}
+    options = {
+        name: {"type": _type(kind), "default": _default(default) if default is ... else default}
+        for name, (kind, default) in recipe.options.items()
+    }
     settings = _by_profile(recipe)
     profiles = {name: {key: row[index] for key, row in settings.items()} for index, name in enumerate(PROFILES)}
-    needs = asdict(recipe.build(Training()).needs())
+    needs = _read_off(recipe)
     return {
         "name": recipe.name,
         "summary": recipe.summary,
-        "needs": needs,
+        "needs": asdict(needs) if needs else None,
         "options": options,
         "profiles": profiles,
     }

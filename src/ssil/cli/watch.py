@@ -16,6 +16,11 @@ EVERY = 5.0
 """Seconds between two plain lines about a task that is still being learnt."""
 
 
+def phase(pace: Pace) -> str:
+    """The phase's name before its epoch, where a task has several parts."""
+    return f"{pace.phase}, " if pace.parts > 1 else ""
+
+
 class Reporter(Watcher):
     """Follows runs and says nothing. `with` it, Ctrl-C waits for the next step."""
 
@@ -41,7 +46,8 @@ class Reporter(Watcher):
             self.task, self._since, self._images = task, time.monotonic(), pace.images
             self.begun(pace)
             if resumed:
-                self.resumed(f"going on in task {task}, epoch {min(pace.epoch + 1, pace.epochs)}/{pace.epochs}")
+                epoch = min(pace.epoch + 1, pace.epochs)
+                self.resumed(f"going on in task {task}, {phase(pace)}epoch {epoch}/{pace.epochs}")
 
     def begun(self, pace: Pace) -> None:
         """The first step of a task in this process is done."""
@@ -98,7 +104,7 @@ class Lines(Reporter):
         super().pace(task, pace)
         if pace.step == 0 and time.monotonic() - self._said >= EVERY:
             self._said = time.monotonic()
-            where = f"task {task}/{len(self.record.task_sizes)}, epoch {pace.epoch}/{pace.epochs}"
+            where = f"task {task}/{len(self.record.task_sizes)}, {phase(pace)}epoch {pace.epoch}/{pace.epochs}"
             print(f"{where}: {self.speed(pace):.0f} images/s", flush=True)
 
     def learnt(self, record: Record) -> None:
