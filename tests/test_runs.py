@@ -9,6 +9,7 @@ import pytest
 import torch
 
 import tiny
+from ssil.checkpoint import Checkpoints
 from ssil.directory import RunDirectory
 from ssil.errors import UserError
 from ssil.metrics import top1
@@ -151,6 +152,19 @@ def test_other_data_is_refused(finished: tuple[Path, Record], dataset: Path) -> 
             run(tiny.config(dataset, tasks=3, epochs=2, memory=8, out=finished[0]))
     finally:
         dataset.write_bytes(pixels)
+
+
+def test_a_run_stopped_before_scorers_had_a_state_goes_on(dataset: Path, tmp_path: Path) -> None:
+    """Its progress named the network's tensors without a group of models."""
+    config = tiny.config(dataset, tasks=2, out=tmp_path)
+    with pytest.raises(KeyboardInterrupt):
+        run(config, Listener(steps=2))
+    checkpoints = Checkpoints(tmp_path / "checkpoint")
+    meta, parts = checkpoints.load()
+    old = {name.removeprefix("model/"): tensor for name, tensor in parts["progress"].items()}
+    assert old != parts["progress"]
+    checkpoints.save(meta, {**parts, "progress": old})
+    assert tiny.timeless(run(config)) == tiny.timeless(run(tiny.config(dataset, tasks=2)))
 
 
 def test_how_a_run_is_carried_out_may_change(dataset: Path, tmp_path: Path) -> None:
