@@ -92,6 +92,7 @@ METHODS = (
     Row("uw", "--method uw"),
     Row("lucir", "--method lucir"),
     Row("podnet", "--method podnet"),
+    Row("podnet-b20", "--method podnet --option balanced_epochs=20"),
     Row("ssil", "--method ssil"),
 )
 OTHERS = (Row("lwf", "--method lwf"), Row("er", "--method er"))

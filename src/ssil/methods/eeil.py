@@ -17,7 +17,7 @@ from ssil.snapshot import Step, Work
 from ssil.types import Classes
 
 
-@register(paper={"epochs": 40, "milestones": (10, 20, 30)}, official={"kd_tau_sq": True})
+@register(paper={"epochs": 40, "milestones": (10, 20, 30)}, official={"kd_tau_sq": True}, quick={"balanced_epochs": 30})
 def eeil(
     training: Training,
     *,

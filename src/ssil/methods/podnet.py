@@ -19,6 +19,7 @@ from ssil.types import Classes
 @register(
     paper={"epochs": 90, "lr": 0.05, "milestones": (), "batch": 64},
     official={"scheduled": False, "pooling": "separate", "flat": 20.0, "reset_scale": True, "balanced_momentum": 0.0},
+    quick={"balanced_epochs": 20},
 )
 def podnet(
     training: Training,

@@ -18,7 +18,7 @@ from ssil.snapshot import Step
 from ssil.types import Classes
 
 
-@register(official={"tuning_momentum": 0.0})
+@register(official={"tuning_momentum": 0.0}, quick={"tuning_epochs": 20})
 def uw(
     training: Training,
     *,
