@@ -21,13 +21,13 @@ PAPER = {
     "momentum": 0.9,
     "weight_decay": 1e-4,
 }
-"""SS-IL's row of methods.md, section 1; FT's is the same for the first task."""
+"""SS-IL's row of Table S1; FT's is the same for the first task."""
 
 
 @pytest.mark.parametrize("profile", ["paper", "official"])
 @pytest.mark.parametrize(("name", "later"), [("ssil", None), ("ft", 25)])
 def test_the_paper_and_its_code(name: str, later: int | None, profile: str) -> None:
-    """Methods.md, section 1: the code divides the rate by the task and starts new rows from (next to) zero."""
+    """The code divides the rate by the task and starts new rows from (next to) zero."""
     training = configure(name, profile).training
     official = profile == "official"
     expected = PAPER | {"later_epochs": later, "lr_by_task": official, "increments": None}

@@ -15,7 +15,7 @@ def rates(training: Training, task: int) -> list[float]:
 
 
 def test_the_rate_changes_before_the_epoch_of_a_milestone() -> None:
-    """Methods.md, 0.2: milestones are 0-based epochs."""
+    """Milestones are 0-based epochs."""
     assert rates(Training(epochs=6, milestones=(2, 4)), 1) == pytest.approx([0.1, 0.1, 0.01, 0.01, 0.001, 0.001])
 
 
@@ -63,7 +63,7 @@ def test_the_shortest_schedule_still_uses_the_first_rate() -> None:
 
 @pytest.mark.parametrize(("increments", "replay"), [(20, 16), (10, 32), (5, 64), (None, 32)])
 def test_replay_batch_by_the_number_of_increments(increments: int | None, replay: int) -> None:
-    """Methods.md, 0.5: N_M = 16, 32, 64 for T = 20, 10, 5 at N_D = 128; a quarter of N_D where T is unknown."""
+    """N_M = 16, 32, 64 for T = 20, 10, 5 at N_D = 128; a quarter of N_D where T is unknown."""
     assert Training(increments=increments).replay == replay
 
 

@@ -140,7 +140,7 @@ def distilled(classes: Classes, **options: Any) -> list[int]:
 
 
 def test_legacy_blocks_leave_most_of_a_large_first_task_alone() -> None:
-    """500 classes, then 50 at a time (methods.md, 4.5): classes 0-49 at t = 2, 0-99 at t = 3."""
+    """500 classes, then 50 at a time: classes 0-49 at t = 2, 0-99 at t = 3."""
     assert distilled(table(500, 50), legacy_blocks=True) == list(range(50))
     assert distilled(table(500, 50, 50), legacy_blocks=True) == list(range(100))
     assert distilled(table(500, 50, 50)) == list(range(550))

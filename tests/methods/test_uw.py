@@ -57,7 +57,7 @@ def means(parts: Mapping[str, Term]) -> dict[str, float]:
 
 @pytest.mark.parametrize(("profile", "momentum"), [("paper", 0.9), ("official", 0.0)])
 def test_the_plan_of_the_paper(profile: str, momentum: float) -> None:
-    """Methods.md, section 1, of a budget of 100 epochs: 80, 40/70, and 20, 0.01, 10/15 for the head."""
+    """Of a budget of 100 epochs: 80, 40/70, and 20, 0.01, 10/15 for the head."""
     (first,) = phases(table(10), profile).values()
     c, main, balanced = phases(table(10, 10), profile).values()
     assert [first.name, c.name, main.name, balanced.name] == ["main", "teacher_c", "main", "balanced"]
