@@ -73,12 +73,17 @@ def _whole(recipe: Recipe) -> RenderableType:
     profiles = table("profile", *PROFILES)
     for setting, values in _by_profile(recipe).items():
         profiles.add_row(setting, *(escape(_shown(value)) for value in values))
-    doc = escape(inspect.getdoc(recipe.build) or "")
+    doc = escape(_paragraphs(inspect.getdoc(recipe.build) or ""))
     return Group(
         f"[bold]{recipe.name}[/]\n{doc}\n\nNeeds {escape(_needs(recipe))}.\n",
         *[options] if recipe.options else [],
         profiles,
     )
+
+
+def _paragraphs(text: str) -> str:
+    """The text with a line a paragraph, for the terminal to fold."""
+    return "\n\n".join(" ".join(paragraph.split()) for paragraph in text.split("\n\n"))
 
 
 def _read_off(recipe: Recipe) -> Needs | None:

@@ -66,18 +66,19 @@ def bic(
 ) -> Method:
     """BiC: Large Scale Incremental Learning (Wu et al., CVPR 2019): two numbers correct the newest task's scores.
 
-    After each task but the first, alpha and beta are fitted to images held out of it: `held_share` of the smallest
-    class, as many of every class and at least one, so that a memory of 5 exemplars a class loses a fifth of them, one
-    of 2 a half; with 1 exemplar a class, or if all new classes have one image, nothing is held out or corrected. The
-    first task trains on all its images; "original" holds some out there too: then no image that is validated on was
-    ever trained on, if exemplars are random. "official" holds out a share of the memory in total, from old and from
-    new classes. Incomplete batches count here, where SS-IL's released code drops them (and may so correct nothing).
-    If all held-out images fit in one batch, beta moves by less than 0.07 in its 200 epochs. The original takes larger
-    steps, `bias_lr` 0.1, `bias_momentum` 0.9, with a `beta_penalty` of 0.1. `bias_epochs` are twice the main phase's
-    if not given. Corrections are never stacked: the teacher's scores carry its own.
+    After each task but the first, alpha and beta are fitted to images that the task did not train on: equally many of
+    every class, `held_share` of the smallest and at least one. A memory of 5 exemplars a class loses a fifth to it,
+    one of 2 a half; with 1 nothing is held out and nothing corrected. The first task trains on all its images; with
+    `validation` "original" it holds some out too, so that a random memory's held-out images were never trained on.
+    "official" holds out a share of the memory in total, and as many images of all new classes together.
 
-    Departures: held-out images are not augmented, batch norms stand still, and the rate falls before a milestone's
-    epoch (SS-IL's authors: after it). The original's longer milestones and weight decay by task are left out.
+    `bias_epochs` are twice the main phase's if not given. If all held-out images fit in one batch, SS-IL's settings
+    move beta by less than 0.07 in 200 epochs; the original's are `bias_lr` 0.1, `bias_momentum` 0.9, `beta_penalty`
+    0.1. Corrections are never stacked: the teacher's scores carry its own.
+
+    Departures: held-out images are not augmented, incomplete batches of them count (SS-IL's released code drops
+    them, and may so correct nothing), batch norms stand still, and the rate falls before a milestone's epoch, not
+    after it. The original's milestones and its weight decay by task are left out.
     """
     held = partial(in_total if validation == "official" else per_class, share=held_share)
     rest = without(held)
