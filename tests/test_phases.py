@@ -30,7 +30,7 @@ from ssil.method import Method
 from ssil.nn import LinearHead, Network
 from ssil.prepare import Plan
 from ssil.randomness import Randomness
-from ssil.snapshot import MAIN, Scorer
+from ssil.snapshot import MAIN, Scorer, Work
 from ssil.types import Classes
 
 
@@ -214,3 +214,20 @@ def test_a_plan_is_refused_where_it_can_not_be_followed(plan: Plan) -> None:
         learn(method(phase("main", teachers=("old",))), None, Memory(), task, plan.bench)
     with pytest.raises(UserError, match=r"^method: parts of its plan have one name: \['main', 'main'\]; give each"):
         learn(method(phase("main"), phase("main")), None, Memory(), task, plan.bench)
+
+
+class Forgetful(Scorer):
+    """Keeps what it learns where nobody saves it."""
+
+    temperature = 1.0
+
+    def fit(self, work: Work) -> None:
+        self.temperature = 2.0
+
+
+def test_a_scorer_may_keep_nothing_that_is_not_saved(plan: Plan) -> None:
+    recipe = method(phase("main"), scorer=Forgetful)
+    with pytest.raises(
+        UserError, match=r"^method: 'temperature' of scorer 'main' would not be saved; let it be a buffer"
+    ):
+        learn(recipe, None, Memory(), plan.stream.tasks[0], plan.bench)

@@ -84,3 +84,8 @@ def test_entry_points(monkeypatch: pytest.MonkeyPatch) -> None:
         find("method", "rot", {"ssil": 1})
     with pytest.raises(UserError, match=r"backbone: unknown name 'root'\. Known: "):
         find("backbone", "root", {})
+
+
+def test_a_name_in_other_letters_is_recognised() -> None:
+    with pytest.raises(UserError, match=r"^colour: unknown name 'RED', did you mean 'red'\?"):
+        plugins.find("colour", "RED", {"red": 1, "blue": 2})

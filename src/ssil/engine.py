@@ -54,9 +54,19 @@ def learn(
         lesson.do(parts[progress.phase], watch)
         progress.phase, progress.epoch, progress.step = progress.phase + 1, 0, 0
         progress.momentum = {}
-    for scorer in progress.scorers.values():
+    for name, scorer in progress.scorers.items():
+        known = _plain(scorer)
         scorer.fit(lesson.work("scorer"))
+        if lost := [key for key, value in _plain(scorer).items() if known.get(key) is not value]:
+            raise UserError(
+                f"method: {lost[0]!r} of scorer {name!r} would not be saved; let it be a buffer or parameter"
+            )
     return freeze(progress.network, task.classes, progress.scorers)
+
+
+def _plain(scorer: Scorer) -> dict[str, object]:
+    """What a scorer holds beside parameters and buffers."""
+    return {key: value for key, value in vars(scorer).items() if not key.startswith("_")}
 
 
 @dataclass(frozen=True)

@@ -73,5 +73,5 @@ def _run(title: str, path: Path) -> ModuleType:
 def _guess(name: str, known: Iterable[str]) -> str:
     """The name, close matches, and all that there is."""
     known = sorted(known)
-    close = " or ".join(map(repr, get_close_matches(name, known)))
+    close = " or ".join(map(repr, get_close_matches(name, known) or get_close_matches(name.lower(), known)))
     return f"{name!r}{f', did you mean {close}?' if close else '.'} Known: {', '.join(known)}"

@@ -20,7 +20,7 @@ def block(document: str, name: str) -> str:
 @pytest.mark.slow
 def test_the_readmes_first_stream(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    for command in block("README.md", "commands").splitlines():
+    for command in [line for name in ("commands", "chain") for line in block("README.md", name).splitlines()]:
         assert main(shlex.split(command)[1:]) == 0
     exec(block("README.md", "python"), {})
 
@@ -30,9 +30,11 @@ def test_a_new_method_as_contributing_says(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    Path("my_method.py").write_text(block("CONTRIBUTING.md", "my_method.py"))
+    for file in ("my_method.py", "my_scorer.py"):
+        Path(file).write_text(block("CONTRIBUTING.md", file))
     for command in block("CONTRIBUTING.md", "commands").splitlines():
         assert main(shlex.split(command)[1:]) == 0
     shown = capsys.readouterr().out
     assert "weighted" in shown
     assert "ft" in shown
+    assert "tempered" in shown

@@ -27,18 +27,18 @@ app = App(
 
 @app.default
 def methods(
-    name: Annotated[str | None, Parameter(help="a method's name, or my_file.py:my_method")] = None,
+    name: Annotated[str | None, Parameter(help="a method's name, names with commas, or my_file.py:my_method")] = None,
     /,
     *,
     json: Json = False,
 ) -> None:
     """List the methods, or show all about one."""
-    chosen = [find_recipe(name)] if name else list(recipes().values())
+    chosen = [find_recipe(part.strip()) for part in name.split(",")] if name else list(recipes().values())
     if json:
         for recipe in chosen:
             json_line(**_numbers(recipe))
     else:
-        console().print(_whole(chosen[0]) if name else _list(chosen))
+        console().print(Group(*map(_whole, chosen)) if name else _list(chosen))
 
 
 def _list(chosen: list[Recipe]) -> RenderableType:

@@ -29,8 +29,8 @@ def lucir(
     sqrt(old / new classes); an exemplar's own class must lead the `top` best new ones by `margin`. New rows start at
     the class means of the training images (SS-IL's released code took test images there), old rows stand still. No
     balanced fine-tuning, as in SS-IL's comparison. With `ranking_moves_scale` the margin term reaches the scale too,
-    as in the released code. `min_group` is a departure: with fewer new classes than that, so large a weight often
-    keeps them from being learnt at all, and it is at most 1.
+    as in the released code. `min_group` is a departure: with fewer new classes than that, the weight on
+    features is at most 1; the full one often keeps such classes from being learnt at all.
     """
 
     def loss(step: Step) -> dict[str, Term]:
