@@ -179,3 +179,9 @@ def test_the_last_json_line_is_the_methods_own(
     assert (cnn["scorer"], "scorer" in own) == ("cnn", False)
     summaries = [read_record(tmp_path / folder).summary for folder in ("out/cnn", "out")]
     assert [line["average_top1"] for line in (cnn, own)] == [s.average_top1 for s in summaries if s]
+
+
+def test_show_shows_all_scorers(together: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["show", str(together), "--json"]) == 0
+    runs = [json.loads(line)["run"] for line in capsys.readouterr().out.splitlines()]
+    assert runs == [str(together / folder) for folder in (".", "il2m", "scail")]

@@ -54,5 +54,4 @@ def _tell(records: Mapping[str, Record], out: Path | None, how: str) -> None:
         names = {str(_folder(name, out) or name): record for name, record in records.items()}
         screen.print("", "one training, scored in several ways:", headlines(names), sep="\n")
     if out:
-        folders = " ".join(str(_folder(name, out)) for name in records)
-        screen.print(f"{how}; kept in {out} (see: ssil show {folders})")
+        screen.print(f"{how}; kept in {out} (see: ssil show {out})")

@@ -26,13 +26,18 @@ def show(
     *more: Path,
     json: Json = False,
 ) -> None:
-    """Show the results of runs."""
-    records = {str(path): read_record(path) for path in (directory, *more)}
+    """Show the results of runs; of one that was scored in several ways, all of them."""
+    records = {str(folder): read_record(folder) for path in (directory, *more) for folder in (path, *_scorers(path))}
     if json:
         for name, record in records.items():
             json_line(run=name, **_numbers(record))
     else:
         _tables(records)
+
+
+def _scorers(directory: Path) -> list[Path]:
+    """The folders of a run's further scorers."""
+    return sorted(file.parent for file in directory.glob("*/record.json"))
 
 
 def _numbers(record: Record) -> dict[str, object]:
