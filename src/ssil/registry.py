@@ -73,7 +73,6 @@ def setting(
     build: Callable[..., Method],
     name: str,
     summary: str,
-    *,
     options: Iterable[str],
     official: Mapping[str, Any] | None = None,
     **changed: Any,

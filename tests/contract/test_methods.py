@@ -1,5 +1,6 @@
 """What every method is checked for, the day its file appears."""
 
+import ast
 import inspect
 from itertools import chain
 from pathlib import Path
@@ -12,6 +13,7 @@ from torch import Tensor
 
 import tiny
 from lessons import IMAGES, SETTINGS, Lesson, copied, follow, plan_for, scores
+from ssil import methods
 from ssil.batches import Replay
 from ssil.nn import LinearHead
 from ssil.recipes import configure, recipes
@@ -259,3 +261,18 @@ def test_check_34_methods_that_differ_in_name_only_share_their_weights(dataset: 
     for one, other, options in (("ft", "ce", {"batches": "mixed"}), ("er", "ce", {})):
         for mine, theirs in zip(follow(one, dataset), follow(other, dataset, **options), strict=True):
             assert equal(copied(mine.snapshot), copied(theirs.snapshot))
+
+
+@pytest.mark.parametrize("file", sorted(Path(methods.__path__[0]).glob("*.py")), ids=lambda file: file.stem)
+def test_a_method_file_has_at_most_80_lines_of_code(file: Path) -> None:
+    """Without blank lines, comments and docstrings."""
+    source = file.read_text()
+    nodes = [
+        node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Module | ast.FunctionDef | ast.ClassDef)
+    ]
+    documented = [node.body[0] for node in nodes if ast.get_docstring(node)]
+    words = {line for node in documented for line in range(node.lineno, (node.end_lineno or node.lineno) + 1)}
+    code = {
+        line for line, text in enumerate(source.splitlines(), 1) if text.strip() and not text.strip().startswith("#")
+    }
+    assert len(code - words) <= 80
