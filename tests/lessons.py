@@ -1,10 +1,10 @@
 """A method followed through a small stream: what its losses saw and said, and what it left behind."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
@@ -52,9 +52,25 @@ class Recorded:
     def to(self, device: torch.device) -> "Recorded":
         return Recorded(self.images.to(device))
 
-    def fetch(self, indices: Tensor) -> Tensor:
+    @property
+    def ahead(self) -> int:
+        return self.images.ahead
+
+    def take(self, indices: Tensor) -> "Recorded":
+        return Recorded(self.images.take(indices))
+
+    def hold(self, indices: Tensor, form: Literal["bytes", "decoded"]) -> None:
+        self.images.hold(indices, form)
+
+    def content(self) -> Iterable[bytes]:
+        return self.images.content()
+
+    def keys(self) -> list[bytes]:
+        return self.images.keys()
+
+    def fetch(self, indices: Tensor, draws: Any = None) -> Tensor:
         self.asked.append(indices)
-        return self.images.fetch(indices)
+        return self.images.fetch(indices, draws)
 
 
 @dataclass(frozen=True)

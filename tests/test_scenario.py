@@ -1,4 +1,3 @@
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -7,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
+from ssil.data import Resident
 from ssil.errors import UserError
 from ssil.memory import Fixed, Memory, by_class, random_selection, update
 from ssil.randomness import Randomness
@@ -17,25 +17,9 @@ some = settings(max_examples=40, deadline=None)
 NAMES = ["ant", "bee", "cat", "dog", "eel", "fox", "gnu"]
 
 
-@dataclass(frozen=True)
-class Numbers:
-    """Pictures of one pixel that shows the sample's number."""
-
-    count: int
-    shape: tuple[int, int, int] = (1, 1, 1)
-
-    def __len__(self) -> int:
-        return self.count
-
-    def to(self, device: torch.device) -> "Numbers":
-        return self
-
-    def fetch(self, indices: Tensor) -> Tensor:
-        return indices.to(torch.uint8).view(-1, 1, 1, 1)
-
-
 def samples(labels: Tensor) -> Samples:
-    return Samples(Numbers(len(labels)), labels)
+    """Pictures of one pixel that shows the sample's number."""
+    return Samples(Resident(torch.arange(len(labels)).to(torch.uint8).view(-1, 1, 1, 1)), labels)
 
 
 def labelled(classes: int, seed: int, extra: int = 40) -> Samples:

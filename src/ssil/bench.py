@@ -7,10 +7,10 @@ import torch
 from lightning_fabric import Fabric
 from torch import Tensor
 
-from ssil.data import Transform
+from ssil.data import Transform, ahead
 from ssil.nn import Network, Norm
 from ssil.randomness import Randomness
-from ssil.types import Output, Samples
+from ssil.types import Images, Output, Samples
 
 BATCH = 512
 
@@ -29,17 +29,20 @@ class Bench:
 
     def pictures(self, indices: Tensor, samples: Samples | None = None) -> Tensor:
         """Pictures (the training ones, if not said otherwise) under the test transform, ready for a network."""
-        source = self.samples if samples is None else samples
-        return self.transform.test(source.images.fetch(indices), self.dtype)
+        return self.transform.test(self._images(samples).fetch(indices), self.dtype)
+
+    def _images(self, samples: Samples | None) -> Images:
+        return (self.samples if samples is None else samples).images
 
     def looks(
         self, network: Network, indices: Tensor, samples: Samples | None = None
     ) -> Iterator[tuple[Tensor, Output]]:
         """The network's outputs batch by batch, with the indices they belong to; it is put in eval mode."""
         network.eval()
-        for part in indices.split(BATCH):
+        images, parts = self._images(samples), indices.split(BATCH)
+        for part, pixels in zip(parts, ahead(images.fetch, parts, images.ahead), strict=True):
             with torch.inference_mode(), self.fabric.autocast():
-                output = network(self.pictures(part, samples))
+                output = network(self.transform.test(pixels, self.dtype))
             yield part, output
 
     def outputs(self, network: Network, indices: Tensor) -> Output:

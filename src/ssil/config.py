@@ -14,7 +14,20 @@ from ssil.errors import UserError
 Positive = Annotated[int, Field(ge=1)]
 Rate = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
-HOW = frozenset({"out", "data_root", "device", "devices", "threads", "checkpoint_every"})
+HOW = frozenset(
+    {
+        "out",
+        "data_root",
+        "class_list",
+        "strict",
+        "in_memory",
+        "hold_exemplars",
+        "device",
+        "devices",
+        "threads",
+        "checkpoint_every",
+    }
+)
 """The settings that say how a run is carried out; all others say what is computed."""
 
 TRAINING = (
@@ -41,11 +54,19 @@ class RunConfig(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", validate_by_name=True, validate_by_alias=True)
 
-    dataset: str = Field("glyphs", description="a name (see `ssil datasets`), an .npz file or a folder")
+    dataset: str = Field(
+        "glyphs", description="a name (see `ssil datasets`), a folder, a store, a .csv, .parquet or .npz file"
+    )
     classes: Positive | None = Field(None, description="only the first so many classes")
+    class_list: Path | None = Field(None, description="only the classes named in this file, one a line")
+    min_per_class: Positive | None = Field(None, description="leave out classes with fewer images (image files)")
+    max_per_class: Positive | None = Field(None, description="use at most so many images a class (image files)")
     train_per_class: Positive | None = Field(None, description="training images a class")
     test_per_class: Positive | None = Field(None, description="test images a class")
     image_size: Positive | None = Field(None, description="pixels a side, where the data set leaves a choice")
+    augment: Literal["crop", "shift", "none"] | None = Field(
+        None, description="training views of image files: random resized crops, small shifts, or none of these"
+    )
     validation: float = Field(
         0.0, alias="validate", ge=0, lt=1, description="test on this part of the training images, for choosing settings"
     )
@@ -83,6 +104,11 @@ class RunConfig(BaseModel):
 
     out: Path | None = Field(None, description="the run's directory; the same command goes on where it stopped")
     data_root: Path | None = Field(None, description="where downloads are or go (default: $SSIL_DATA)")
+    strict: bool = Field(False, description="stop at the first bad image file, instead of leaving it out")
+    in_memory: bool | None = Field(None, description="hold all image files in memory (default: if they fit well)")
+    hold_exemplars: Literal["bytes", "decoded"] | None = Field(
+        None, description="hold the exemplars of a set that is not in memory, as their bytes or decoded"
+    )
     device: Literal["auto", "cpu", "cuda"] = Field("auto", description="where to train")
     devices: Positive = Field(1, description="devices (processes) to share each batch")
     threads: Positive | None = Field(None, description="CPU threads (default: torch's choice)")

@@ -1,9 +1,10 @@
 """A run's directory: its lock, its record, its checkpoints, its log."""
 
+import csv
 import fcntl
 import json
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -16,6 +17,7 @@ from torch import Tensor
 from ssil.bench import Bench
 from ssil.checkpoint import Checkpoints
 from ssil.config import checkpoint_interval
+from ssil.data import Remark
 from ssil.engine import fresh, placed
 from ssil.errors import UserError
 from ssil.memory import Memory
@@ -105,6 +107,13 @@ class RunDirectory:
     def _of(self, scorer: str) -> Path:
         """Where a scorer's record and predictions are: the method's own here, those of others in a folder each."""
         return self.folder if scorer == MAIN else self.folder / scorer
+
+    def keep_remarks(self, remarks: Sequence[Remark]) -> None:
+        """What was left out of the data, and what is odd about it, in `remarks.csv`."""
+        if remarks:
+            with (self.folder / "remarks.csv").open("w", newline="") as file:
+                writer = csv.writer(file)
+                writer.writerows([Remark._fields, *remarks])
 
     def keep_task(self, state: State, predictions: Mapping[str, Predictions]) -> None:
         """A task is done: its predictions, the record, and the checkpoint that makes it count."""

@@ -17,7 +17,7 @@ from lightning_fabric import Fabric
 from ssil import data
 from ssil.bench import Bench
 from ssil.config import RunConfig
-from ssil.data import Dataset
+from ssil.data import Dataset, Remark, Told
 from ssil.errors import UserError
 from ssil.memory import Fixed, Growing, Nothing, Room, Unlimited
 from ssil.nn import find_backbone
@@ -27,6 +27,23 @@ from ssil.record import Record
 from ssil.scenario import Stream, build_stream, class_order, read_order, task_sizes
 from ssil.snapshot import MAIN
 from ssil.types import Samples
+
+DATA_OPTIONS = (
+    "classes",
+    "class_list",
+    "min_per_class",
+    "max_per_class",
+    "train_per_class",
+    "test_per_class",
+    "image_size",
+    "augment",
+    "strict",
+    "in_memory",
+    "threads",
+)
+
+NAMED = 100
+"""How many of the files that were left out a record names; it always has their number."""
 
 
 @dataclass(frozen=True)
@@ -40,6 +57,8 @@ class Plan:
     room: Room
     headers: dict[str, Record]
     """By scorer: the method's own, those of methods that ride along, and the method's extra ones."""
+    remarks: tuple[Remark, ...]
+    """On the data: what was left out, and what is odd."""
 
     @property
     def header(self) -> Record:
@@ -47,13 +66,13 @@ class Plan:
         return self.headers[MAIN]
 
 
-def prepare(config: RunConfig) -> Plan:
-    """Load the data, lay out the stream, set up the method and the devices."""
+def prepare(config: RunConfig, told: Told | None = None) -> Plan:
+    """Load the data, lay out the stream, set up the method and the devices; `told` hears of image files examined."""
     if config.threads:
         torch.set_num_threads(config.threads)
     configured = configure(config.method, config.profile, config.training, config.options, _increments(config))
     find_backbone(config.backbone)  # an unknown one is refused before anything is read or written
-    dataset = _dataset(config)
+    dataset = _dataset(config, told)
     random = Randomness(config.seed)
     fabric = _fabric(config)
     stream = _stream(config, dataset, random, fabric.device)
@@ -61,7 +80,7 @@ def prepare(config: RunConfig) -> Plan:
     bench = Bench(fabric, stream.train, dataset.transform, random, config.backbone, config.norm, dtype)
     room = _room(config, configured, stream.tasks[-1].classes.seen)
     header = _header(config, configured, dataset, stream, room, fabric)
-    return Plan(config, configured, stream, bench, room, _by_scorer(header, configured))
+    return Plan(config, configured, stream, bench, room, _by_scorer(header, configured), dataset.remarks)
 
 
 def _increments(config: RunConfig) -> int:
@@ -69,15 +88,9 @@ def _increments(config: RunConfig) -> int:
     return len(config.task_sizes) if config.task_sizes else config.tasks
 
 
-def _dataset(config: RunConfig) -> Dataset:
-    dataset = data.load(
-        config.dataset,
-        root=config.data_root,
-        classes=config.classes,
-        train_per_class=config.train_per_class,
-        test_per_class=config.test_per_class,
-        image_size=config.image_size,
-    )
+def _dataset(config: RunConfig, told: Told | None) -> Dataset:
+    options = {name: getattr(config, name) for name in DATA_OPTIONS}
+    dataset = data.load(config.dataset, root=config.data_root, told=told, **options)
     return data.validation_split(dataset, config.validation, config.seed) if config.validation else dataset
 
 
@@ -181,7 +194,8 @@ def _provenance(config: RunConfig, dataset: Dataset, fabric: Fabric) -> dict[str
         "threads": torch.get_num_threads(),
         "command": " ".join(["ssil", *sys.argv[1:]]),
         "synthetic_data": dataset.synthetic,
-        "skipped_files": [str(path) for path, _ in dataset.skipped],
+        "left_out": len(dataset.left_out),
+        "skipped_files": [remark.path for remark in dataset.left_out[:NAMED]],
         "started": datetime.now(UTC).isoformat(timespec="seconds"),
     }
 

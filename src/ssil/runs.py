@@ -27,6 +27,9 @@ from ssil.trainer import Pace, Progress
 class Watcher:
     """Told of everything that happens in a run; by default it does nothing."""
 
+    def reading(self, done: int, files: int) -> None:
+        """So many image files are examined, before the run begins."""
+
     def started(self, record: Record) -> None:
         """The run begins, or goes on: `record` holds the tasks that are done."""
 
@@ -51,12 +54,15 @@ def run(config: RunConfig, watcher: Watcher | None = None) -> Record:
     >>> [task.classes_seen for task in run(config).tasks]
     [5, 10]
     """
-    plan = prepare(config)
+    watcher = watcher or Watcher()
+    plan = prepare(config, watcher.reading)
     directory = RunDirectory(config.out, config.checkpoint_every) if config.out else None
     writer = directory if plan.bench.fabric.is_global_zero else None
     with writer.locked() if writer else nullcontext():
         state = directory.restore(plan) if directory else State(plan.headers)
-        return _Fold(plan, state, writer, watcher or Watcher()).finish()
+        if writer:
+            writer.keep_remarks(plan.remarks)
+        return _Fold(plan, state, writer, watcher).finish()
 
 
 class _Fold:
@@ -66,6 +72,7 @@ class _Fold:
     def finish(self) -> Record:
         """Learn all tasks that are left."""
         self.watcher.started(self.state.record)
+        self._hold()
         for task in self.plan.stream.tasks[len(self.state.record.tasks) :]:
             self._learn(task)
             self.watcher.learnt(self.state.record)
@@ -86,6 +93,7 @@ class _Fold:
         snapshot = learn(method, state.snapshot, state.memory, task, bench, state.progress, watch)
         predictions = predict(snapshot, plan.stream.seen(task), plan.stream.test, bench)
         state.memory = self._exemplars(task, snapshot)
+        self._hold()
         seconds = spent + time.perf_counter() - started
         state.records = {
             name: self._recorded(record, task, predictions[name], state.progress, ratios.get(name), seconds)
@@ -109,6 +117,11 @@ class _Fold:
             self.directory.keep_progress(self.state)
         if stop:
             raise KeyboardInterrupt
+
+    def _hold(self) -> None:
+        """Keep the exemplars of a set that is not in memory in it, if so wished."""
+        if form := self.plan.config.hold_exemplars:
+            self.plan.bench.samples.images.hold(self.state.memory.indices, form)
 
     def _exemplars(self, task: Task, snapshot: Snapshot) -> Memory:
         plan, bench = self.plan, self.plan.bench

@@ -4,6 +4,7 @@ import math
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import torch
 from lightning_fabric import Fabric
@@ -12,6 +13,7 @@ from torch.optim import SGD
 
 from ssil.batches import Batch
 from ssil.bench import Bench
+from ssil.data import Draws, ahead
 from ssil.errors import UserError
 from ssil.method import Moment, Phase, Term
 from ssil.nn import Network
@@ -68,6 +70,14 @@ class Pace:
 
 Watch = Callable[[Progress, Pace], None]
 """Called after every step, and after every epoch with the next epoch's step 0."""
+
+
+class Loaded(NamedTuple):
+    """A process's share of a batch: pictures as they were fetched, what is drawn for them, their labels."""
+
+    pixels: Tensor
+    draws: Draws
+    labels: Tensor
 
 
 def _reduced(fabric: Fabric, value: Tensor, how: str) -> Tensor:
@@ -134,18 +144,28 @@ class Trainer:
         """The steps of an epoch that are left, from indices to updated weights."""
         for group in self.optimizer.param_groups:
             group["lr"] = self.phase.schedule.lr_at(epoch)
-        batch_at = self.phase.batches.epoch(self.pool, self.random, epoch)
-        for step in range(self.progress.step, self.steps_per_epoch):
-            batch = batch_at(step)
-            self._train(batch, epoch, step)
+        for step, (batch, loaded) in self._batches(epoch):
+            self._train(batch, loaded, epoch, step)
             self.progress.step = step + 1
             if self.phase.trained != "scorer":  # which looks at none
                 self.progress.images += len(batch.main) + len(batch.replayed)
             yield
 
-    def _train(self, batch: Batch, epoch: int, step: int) -> None:
+    def _batches(self, epoch: int) -> Iterator[tuple[int, tuple[Batch, Loaded | None]]]:
+        """The steps of an epoch that are left, with their batches; pictures are loaded before they are needed."""
+        batch_at = self.phase.batches.epoch(self.pool, self.random, epoch)
+
+        def load(step: int) -> tuple[Batch, Loaded | None]:
+            batch = batch_at(step)
+            of_outputs = self.phase.trained == "scorer"
+            return batch, None if of_outputs else self._load(batch, self.random.at("augment", epoch, step))
+
+        steps = range(self.progress.step, self.steps_per_epoch)
+        return zip(steps, ahead(load, steps, self.bench.samples.images.ahead), strict=True)
+
+    def _train(self, batch: Batch, loaded: Loaded | None, epoch: int, step: int) -> None:
         moment = Moment(epoch, step, sum(map(len, batch)))
-        parts = self._divided(self.phase.loss(self._step(batch, epoch, step)))
+        parts = self._divided(self.phase.loss(self._step(batch, loaded)))
         self.stepper.zero_grad()
         self.bench.fabric.backward(torch.stack([*parts.values()]).sum())
         if self.phase.gradients:
@@ -158,21 +178,22 @@ class Trainer:
         for name, part in parts.items():
             self.progress.sums[name] = self.progress.sums.get(name, 0.0) + part.detach().double()
 
-    def _step(self, batch: Batch, epoch: int, step: int) -> Step:
+    def _step(self, batch: Batch, loaded: Loaded | None) -> Step:
         """What the loss sees of a batch."""
         head, scorer = self.progress.network.head, self.progress.scorers[MAIN]
-        if self.phase.trained == "scorer":
+        if loaded is None:
             indices = torch.cat(batch)
             labels = self.bench.samples.labels[indices].to(self.counts.device)
             rows = self.row[indices]
             output = Output(self.outputs.logits[rows], self.outputs.features[rows])
             return Step(labels, output, self.classes, {}, self.counts, head, scorer)
-        images, labels = self._load(batch, self.random.at("augment", epoch, step))
+        images = self.bench.transform.train(loaded.pixels, loaded.draws, self.bench.dtype)
+        labels = loaded.labels.to(images.device)
         with self.bench.fabric.autocast():
             views = {name: teacher(images) for name, teacher in self.teachers.items()}
         return Step(labels, self.network(images), self.classes, views, self.counts, head, scorer)
 
-    def _load(self, batch: Batch, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+    def _load(self, batch: Batch, generator: torch.Generator) -> Loaded:
         """One process's share of a global batch: its slots of each part, with the draws that belong to them."""
         rank, world = self.bench.fabric.global_rank, self.bench.fabric.world_size
         alone = len(torch.cat(batch)) == 1 and self.phase.trained == "network"
@@ -185,10 +206,8 @@ class Trainer:
         slots = torch.cat([main, len(batch.main) + replayed])
         indices = torch.cat(batch)
         draws = self.bench.transform.draw(len(indices), generator).take(slots)
-        samples = self.bench.samples
-        pixels = samples.images.fetch(indices[slots])
-        images = self.bench.transform.train(pixels, draws, self.bench.dtype)
-        return images, samples.labels[indices[slots]].to(images.device)
+        mine, samples = indices[slots], self.bench.samples
+        return Loaded(samples.images.fetch(mine, draws), draws, samples.labels[mine])
 
     def _divided(self, terms: Mapping[str, Term]) -> dict[str, Tensor]:
         """The terms over their divisors in all processes; DDP then takes the mean of gradients, hence the factor."""

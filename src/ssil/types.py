@@ -1,8 +1,9 @@
 """The nouns that every part shares: network outputs, the class table, images with labels."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 
 import torch
 from torch import Tensor
@@ -75,11 +76,16 @@ class Classes:
 
 
 class Images(Protocol):
-    """Pictures that can be fetched by index: resident in memory, or read when asked for."""
+    """Pictures that can be fetched by index: resident in memory, or decoded when asked for."""
 
     @property
     def shape(self) -> tuple[int, int, int]:
         """Height, width, channels of what `fetch` returns."""
+        ...
+
+    @property
+    def ahead(self) -> int:
+        """How many batches to ask for before they are needed, for fetching takes time; 0 if it takes none."""
         ...
 
     def __len__(self) -> int: ...
@@ -88,8 +94,27 @@ class Images(Protocol):
         """The same pictures, handed out on another device."""
         ...
 
-    def fetch(self, indices: Tensor) -> Tensor:
-        """The pictures at these indices: uint8 (B, H, W, C), on the device where training happens."""
+    def take(self, indices: Tensor) -> "Images":
+        """Some of the pictures."""
+        ...
+
+    def fetch(self, indices: Tensor, draws: Any = None) -> Tensor:
+        """The pictures at these indices: uint8 (B, H, W, C), on the device where training happens.
+
+        `draws` (of `ssil.data.Draws`, one for each index) ask for training views, where fetching makes them.
+        """
+        ...
+
+    def hold(self, indices: Tensor, form: Literal["bytes", "decoded"]) -> None:
+        """Keep these in memory, and no others, if not all are there anyway; fetching them gives the same as before."""
+        ...
+
+    def content(self) -> Iterable[bytes]:
+        """What tells these pictures from others: pixels, or digests."""
+        ...
+
+    def keys(self) -> list[bytes]:
+        """A digest of each picture's pixels."""
         ...
 
 

@@ -48,6 +48,11 @@ EVERY_FLAG: dict[str, tuple[str, Any]] = {
     "--precision": ("64-true", "64-true"),
     "--out": ("runs/a", Path("runs/a")),
     "--data-root": ("data", Path("data")),
+    "--class-list": ("animals.txt", Path("animals.txt")),
+    "--min-per-class": ("2", 2),
+    "--max-per-class": ("9", 9),
+    "--augment": ("crop", "crop"),
+    "--hold-exemplars": ("decoded", "decoded"),
     "--device": ("cpu", "cpu"),
     "--devices": ("2", 2),
     "--threads": ("1", 1),
@@ -55,9 +60,12 @@ EVERY_FLAG: dict[str, tuple[str, Any]] = {
 }
 
 
+SWITCHES = {"large_base", "lr_by_task", "strict", "in_memory"}
+
+
 def test_there_is_a_flag_for_every_field() -> None:
     named = {flag.lstrip("-").replace("-", "_") for flag in EVERY_FLAG}
-    assert named - {"validate"} == set(RunConfig.model_fields) - {"validation", "options", "large_base", "lr_by_task"}
+    assert named - {"validate"} == set(RunConfig.model_fields) - SWITCHES - {"validation", "options"}
 
 
 @pytest.mark.parametrize("flag", EVERY_FLAG)

@@ -3,6 +3,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from PIL import Image
 
 from ssil.data import describe, load
 from ssil.errors import UserError
@@ -12,7 +13,7 @@ from ssil.errors import UserError
     ("name", "message"),
     [
         ("cifra100", "dataset: 'cifra100' .* did you mean cifar100?"),
-        ("zzz", "give glyphs, digits, cifar100, or the path"),
+        ("zzz", "give glyphs, digits, cifar10, .*, landmark-v2-10k, or the path"),
     ],
 )
 def test_unknown_names(name: str, message: str) -> None:
@@ -36,7 +37,7 @@ def test_a_folder_named_like_a_set_needs_its_path(tmp_path: Path, monkeypatch: p
 
 def test_describe_says_what_is_synthetic() -> None:
     infos = {info.name: info for info in describe()}
-    assert list(infos) == ["glyphs", "digits", "cifar100", "FILE.npz", "FOLDER"]
+    assert {"glyphs", "digits", "cifar10", "cifar100", "imagenet", "FOLDER", "STORE", "FILE.npz"} <= set(infos)
     assert "synthetic" in infos["glyphs"].description
     assert "real" in infos["digits"].description
 
@@ -46,3 +47,18 @@ def test_importing_is_light() -> None:
     script = "import sys, ssil.data; print([m for m in ('sklearn', 'matplotlib', 'scipy') if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize(("size", "expected"), [(None, (64, False)), (127, (127, False)), (128, (128, True))])
+def test_training_views_follow_the_size(tmp_path: Path, size: int | None, expected: tuple[int, bool]) -> None:
+    for name in ("a/1.png", "a/2.png"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        Image.new("RGB", (20, 10)).save(tmp_path / name)
+    dataset = load(str(tmp_path), image_size=size)
+    assert (dataset.train.images.shape[0], dataset.transform.crop) == expected
+    assert load(str(tmp_path), image_size=size, augment="none").transform.pad == 0
+
+
+def test_wishes_of_image_files_are_refused_for_pixels() -> None:
+    with pytest.raises(UserError, match="augment: crop is not for digits"):
+        load("digits", augment="crop")

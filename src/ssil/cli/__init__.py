@@ -16,6 +16,7 @@ COMMANDS = {
     "show": "Show the results of runs.",
     "methods": "List the methods, or show all about one.",
     "datasets": "List the data sets.",
+    "data": "Prepare, check and look at data sets of image files.",
     "scenarios": "List the 60 scenarios of the paper.",
 }
 """Each command's line in the help; its file, which may import torch, is loaded only when it is used."""
@@ -65,6 +66,7 @@ def _explain(error: CycloptsError) -> str:
         return f"don't know what to do with {extra!r}; see `ssil {' '.join(error.command_chain or ())} --help`"
     if not isinstance(error, UnknownCommandError):
         return " ".join(str(error).split())
-    close = get_close_matches(extra, COMMANDS, 1)
-    hint = f"did you mean {close[0]!r}?" if close else f"there are: {', '.join(COMMANDS)}"
+    known = [name for name in error.app or () if not name.startswith("-")]
+    close = get_close_matches(extra, known, 1)
+    hint = f"did you mean {close[0]!r}?" if close else f"there are: {', '.join(known)}"
     return f"unknown command {extra!r}; {hint}"

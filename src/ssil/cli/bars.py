@@ -45,6 +45,10 @@ class Bars(Reporter):
         self.live.stop()
         super().__exit__(kind, error, at)
 
+    def reading(self, done: int, files: int) -> None:
+        """Count the image files that are examined."""
+        self.bars.update(self.stream, completed=done, total=files, description="examining image files")
+
     def started(self, record: Record) -> None:
         """Set the stream's bar to what is done."""
         super().started(record)

@@ -15,7 +15,8 @@ def title(record: Record) -> str:
     config, sizes = record.config, record.task_sizes
     stream = f"{sum(sizes)} classes in {len(sizes)} tasks, {_memory(config['memory'])}"
     skipped = record.provenance.get("skipped_files", [])
-    left_out = f" ({len(skipped)} files that can't be read are left out, {skipped[0]} the first)" if skipped else ""
+    count = record.provenance.get("left_out", len(skipped))
+    left_out = f" ({count:,} left out as bad, {skipped[0]} the first)" if skipped else ""
     made = " (synthetic)" if record.provenance.get("synthetic_data") else ""
     return f"{record.label} on {config['dataset']}{made}: {stream}, seed {config['seed']}{left_out}"
 

@@ -89,6 +89,16 @@ class JsonLines(Reporter):
 class Lines(Reporter):
     """A line a task, and now and then one about the task's progress."""
 
+    def __init__(self) -> None:
+        super().__init__()
+        self._said = time.monotonic()
+
+    def reading(self, done: int, files: int) -> None:
+        """The image files that are examined, if it is time to say so."""
+        if time.monotonic() - self._said >= EVERY:
+            self._said = time.monotonic()
+            print(f"examined {done:,} of {files:,} image files", flush=True)
+
     def started(self, record: Record) -> None:
         """What is run."""
         super().started(record)

@@ -1,18 +1,41 @@
-"""Data sets by name or path: synthetic glyphs, digits, CIFAR-100, your own arrays and image folders."""
+"""Data sets by name or path: synthetic glyphs, small sets of pixels, and encoded images from many sources."""
 
+import os
 from difflib import get_close_matches
 from pathlib import Path
 
-from ssil.data import arrays, cifar, digits, folder, glyphs
+from ssil.data import arrays, cifar, digits, glyphs
+from ssil.data.ahead import ahead
+from ssil.data.assemble import assemble as assembled
+from ssil.data.assemble import placed
 from ssil.data.augment import Draws, Transform
 from ssil.data.dataset import Dataset, Info
+from ssil.data.find import INFOS, NAMED, Asked, Augment, find_listing
+from ssil.data.listing import Listing, Remark
 from ssil.data.resident import Resident
 from ssil.data.subset import subset, validation_split
+from ssil.data.survey import Told
+from ssil.data.survey import survey as survey_of
 from ssil.errors import UserError
 
-__all__ = ["Dataset", "Draws", "Info", "Resident", "Transform", "describe", "load", "validation_split"]
+__all__ = [
+    "Asked",
+    "Dataset",
+    "Draws",
+    "Info",
+    "Remark",
+    "Resident",
+    "Told",
+    "Transform",
+    "ahead",
+    "describe",
+    "find_listing",
+    "load",
+    "validation_split",
+]
 
-NAMES = ("glyphs", "digits", "cifar100")
+PIXELS = ("glyphs", "digits", "cifar10", "cifar100")
+NAMES = (*PIXELS, *NAMED)
 
 
 def load(
@@ -20,44 +43,73 @@ def load(
     *,
     root: Path | None = None,
     classes: int | None = None,
+    class_list: Path | None = None,
+    min_per_class: int | None = None,
+    max_per_class: int | None = None,
     train_per_class: int | None = None,
     test_per_class: int | None = None,
     image_size: int | None = None,
+    augment: Augment | None = None,
     seed: int = 0,
+    strict: bool = False,
+    in_memory: bool | None = None,
+    threads: int | None = None,
+    told: Told | None = None,
 ) -> Dataset:
-    """A data set by name (see `describe`), or the one in an .npz file or a folder.
+    """A data set by name (see `describe`), or the one in a folder, a store, a manifest or an .npz file.
 
     `classes` keeps the first ones. `train_per_class` and `test_per_class` are how many glyphs to make; of other sets
     they keep the images with the smallest SHA-256 of their pixels. `seed` decides glyphs and random test splits.
+    Of image files only: `class_list`, `min_per_class`, `max_per_class`, `augment`; each is examined once, and a bad
+    one is left out with a remark, or refused if `strict`.
     """
+    asked = Asked(root, classes, class_list, min_per_class, max_per_class, test_per_class, image_size, augment, seed)
+    if name not in PIXELS and (listing := find_listing(name, asked)):
+        dataset = _decoded(listing, seed, strict, in_memory, threads or os.cpu_count() or 1, told)
+        return subset(dataset, None, train_per_class, test_per_class)
+    _refuse_wishes_of_files(name, asked)
     if name == "glyphs":
-        asked = {
-            "classes": classes,
-            "train_per_class": train_per_class,
-            "test_per_class": test_per_class,
-            "size": image_size,
-        }
-        return glyphs.glyphs(seed=seed, **{option: value for option, value in asked.items() if value is not None})
-    return subset(_whole(name, root, image_size, seed), classes, train_per_class, test_per_class)
+        numbers = {"classes": classes, "train_per_class": train_per_class, "test_per_class": test_per_class}
+        wanted = {**numbers, "size": image_size}
+        return glyphs.glyphs(seed=seed, **{option: value for option, value in wanted.items() if value is not None})
+    return subset(_whole(name, asked), classes, train_per_class, test_per_class)
 
 
 def describe() -> tuple[Info, ...]:
     """What `load` can load."""
-    return tuple(source.INFO for source in (glyphs, digits, cifar, arrays, folder))
+    return (glyphs.INFO, digits.INFO, cifar.INFO_10, cifar.INFO, *INFOS, arrays.INFO)
 
 
-def _whole(name: str, root: Path | None, image_size: int | None, seed: int) -> Dataset:
-    """A set of which all images are read, whatever is wanted of them."""
+def _decoded(
+    listing: Listing, seed: int, strict: bool, in_memory: bool | None, threads: int, told: Told | None
+) -> Dataset:
+    """A set of encoded images; each has been decoded once."""
+    found = survey_of(listing.source, told, strict, threads)
+    dataset = assembled(listing, found, seed, threads)
+    if strict and dataset.remarks:
+        path, reason, _ = dataset.remarks[0]
+        raise UserError(f"data: {path}: {reason} (--strict stops at the first such remark)")
+    return placed(dataset, found.lengths, in_memory)
+
+
+def _refuse_wishes_of_files(name: str, asked: Asked) -> None:
+    for option in ("class_list", "min_per_class", "max_per_class", "augment"):
+        if (value := getattr(asked, option)) is not None:
+            raise UserError(f"{option}: {value} is not for {name}, but for sets of image files; leave it out")
+
+
+def _whole(name: str, asked: Asked) -> Dataset:
+    """A set of pixels."""
     path = Path(name).expanduser()
-    if name not in NAMES and path.is_dir():
-        return folder.folder(path, folder.SIZE if image_size is None else image_size, seed)
     if name not in NAMES and path.suffix != ".npz":
-        raise UserError(f"dataset: {name!r} is neither a built-in set nor a folder or .npz file; {_cure(name)}")
-    if image_size is not None:
-        raise UserError(f"image_size: {image_size} is not for {name}, which has its own size; leave it out")
+        raise UserError(f"dataset: {name!r} is neither a known set nor a folder or file of images; {_cure(name)}")
+    if asked.image_size is not None:
+        raise UserError(f"image_size: {asked.image_size} is not for {name}, which has its own size; leave it out")
     if name == "digits":
-        return digits.digits(seed)
-    return cifar.cifar100(root) if name == "cifar100" else arrays.arrays(path)
+        return digits.digits(asked.seed)
+    if name in PIXELS:
+        return cifar.cifar10(asked.root) if name == "cifar10" else cifar.cifar100(asked.root)
+    return arrays.arrays(path)
 
 
 def _cure(name: str) -> str:

@@ -7,17 +7,24 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from ssil.data.crop import NUMBERS
+
 
 class Draws(NamedTuple):
-    """What is drawn for each picture of a batch: the crop's corner in the padded picture, and mirrored or not."""
+    """What is drawn for each picture of a batch: the crop's corner in the padded picture, and mirrored or not.
+
+    Where pictures are cropped as they are decoded, also the numbers that decide the part, (B, NUMBERS).
+    """
 
     dy: Tensor
     dx: Tensor
     flip: Tensor
+    crop: Tensor | None = None
 
     def take(self, slots: Tensor | slice) -> "Draws":
         """The draws of some of the batch's slots, for a process that has only those."""
-        return Draws(self.dy[slots], self.dx[slots], self.flip[slots])
+        crop = self.crop if self.crop is None else self.crop[slots]
+        return Draws(self.dy[slots], self.dx[slots], self.flip[slots], crop)
 
 
 @dataclass(frozen=True)
@@ -25,7 +32,8 @@ class Transform:
     """From uint8 pictures (B, H, W, C) to network input (B, C, H, W), in channels-last layout.
 
     `mean` and `std` are per channel, for pixels in [0, 1]. In training a picture is mirrored (where `flip` says so)
-    with probability 1/2, and cropped at random from itself with `pad` black pixels around it.
+    with probability 1/2, and cropped at random from itself with `pad` black pixels around it. With `crop`, a random
+    part of the picture is taken already when it is decoded.
 
     >>> transform = Transform(mean=(0.5,), std=(0.5,), pad=1)
     >>> pixels = torch.tensor([[0, 255], [255, 0]], dtype=torch.uint8).view(1, 2, 2, 1)
@@ -40,20 +48,22 @@ class Transform:
     std: tuple[float, ...]
     pad: int = 0
     flip: bool = False
+    crop: bool = False
 
     def draw(self, count: int, generator: torch.Generator) -> Draws:
         """The random numbers for a batch of this many pictures, on the CPU."""
         dy, dx = torch.randint(2 * self.pad + 1, (2, count), generator=generator)
         flip = torch.randint(2, (count,), generator=generator).bool()
-        return Draws(dy, dx, flip & self.flip)
+        crop = torch.rand(count, NUMBERS, generator=generator) if self.crop else None
+        return Draws(dy, dx, flip & self.flip, crop)
 
     def train(self, pixels: Tensor, draws: Draws, dtype: torch.dtype = torch.float32) -> Tensor:
         """Pictures mirrored and cropped as drawn, normalised."""
-        draws = Draws(*(drawn.to(pixels.device) for drawn in draws))
+        dy, dx, flip = (drawn.to(pixels.device) for drawn in (draws.dy, draws.dx, draws.flip))
         if self.flip:
-            pixels = _mirror(pixels, draws.flip)
+            pixels = _mirror(pixels, flip)
         if self.pad:
-            pixels = _crop(pixels, draws.dy, draws.dx, self.pad)
+            pixels = _crop(pixels, dy, dx, self.pad)
         return self.test(pixels, dtype)
 
     def test(self, pixels: Tensor, dtype: torch.dtype = torch.float32) -> Tensor:

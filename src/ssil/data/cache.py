@@ -3,11 +3,11 @@
 import os
 import zipfile
 import zlib
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import NamedTemporaryFile
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 import pooch
@@ -35,19 +35,20 @@ def cached(name: str, build: Callable[[], Arrays]) -> Arrays:
             return dict(stored)
     except BROKEN:
         arrays = build()
-    with suppress(OSError):  # a cache that can't be written costs time only
-        _write(path, arrays)
+    with suppress(OSError), aside(path) as new:  # a cache that can't be written costs time only
+        np.savez(new, **arrays)  # type: ignore[arg-type]
     return arrays
 
 
-def _write(path: Path, arrays: Arrays) -> None:
-    """Written aside and renamed, so that no reader ever sees half a file."""
+@contextmanager
+def aside(path: Path) -> Iterator[IO[bytes]]:
+    """A file to write, renamed to this path at the end, so that no reader ever sees half of it."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with NamedTemporaryFile(dir=path.parent, suffix=".partial", delete=False) as file:
-        aside = Path(file.name)
+        partial = Path(file.name)
         try:
-            np.savez(file, **arrays)  # type: ignore[arg-type]
+            yield file
             file.flush()
-            aside.replace(path)
+            partial.replace(path)
         finally:
-            aside.unlink(missing_ok=True)
+            partial.unlink(missing_ok=True)

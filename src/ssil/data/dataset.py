@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from ssil.data.augment import Transform
-from ssil.data.resident import Resident
+from ssil.data.listing import Remark
 from ssil.randomness import Randomness
 from ssil.types import Samples
 
@@ -28,7 +28,7 @@ class Info(NamedTuple):
 class Dataset:
     """Training and test images with labels 0..C-1 in the set's own class order, and how to feed them to a network.
 
-    `synthetic` says that the images were made, not taken; `skipped` lists (path, reason) of files that were left out.
+    `synthetic` says that the images were made, not taken; `remarks` tell of files that were left out, and of oddities.
     """
 
     name: str
@@ -37,23 +37,28 @@ class Dataset:
     classes: tuple[str, ...]
     transform: Transform
     synthetic: bool = False
-    skipped: tuple[tuple[str, str], ...] = ()
+    remarks: tuple[Remark, ...] = ()
+
+    @property
+    def left_out(self) -> tuple[Remark, ...]:
+        """The remarks on what was left out."""
+        return tuple(remark for remark in self.remarks if remark.left_out)
 
     @cached_property
     def fingerprint(self) -> str:
-        """16 hexadecimal digits of a SHA-256 over the pixels, labels and class names; computed once."""
+        """16 hexadecimal digits of a SHA-256 over the images, labels and class names; computed once."""
         digest = hashlib.sha256("\0".join(self.classes).encode())
         for samples in (self.train, self.test):
             digest.update(repr((len(samples), samples.images.shape)).encode())
             digest.update(samples.labels.numpy().tobytes())
-            for block in torch.arange(len(samples)).split(1024):
-                digest.update(samples.images.fetch(block).cpu().numpy().tobytes())
+            for block in samples.images.content():
+                digest.update(block)
         return digest.hexdigest()[:16]
 
 
 def select(samples: Samples, indices: Tensor) -> Samples:
-    """The samples at these indices, resident in memory."""
-    return Samples(Resident(samples.images.fetch(indices)), samples.labels[indices])
+    """The samples at these indices."""
+    return Samples(samples.images.take(indices), samples.labels[indices])
 
 
 def split(labels: Tensor, fraction: float, seed: int, purpose: str) -> tuple[Tensor, Tensor]:

@@ -1,0 +1,128 @@
+"""ImageNet (ILSVRC 2012; Russakovsky et al., IJCV 2015), as unpacked from its own archives or from Kaggle's."""
+
+import csv
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from ssil.data.dataset import Info
+from ssil.data.listing import Listing, Look, Remark
+from ssil.data.sources.gather import Groups, gather
+from ssil.data.sources.subset import pick
+from ssil.data.sources.tree import entries, find
+from ssil.data.sources.wordnet import WNID, titles
+from ssil.errors import UserError
+
+URL = "https://www.image-net.org"
+INFO = Info("imagenet", "photographs: some 1,280 for training, 50 for testing per class", "1000", "224x224 colour", URL)
+INFO_100 = Info("imagenet100", "the hundred classes of ImageNet that LUCIR uses", "100", "224x224 colour", URL)
+
+PLACES = ("imagenet", "ILSVRC2012", "ILSVRC/Data/CLS-LOC", "")
+SOLUTION = "LOC_val_solution.csv"
+LABELS = ("imagenet_2012_validation_synset_labels.txt", "synset_labels.txt", "val_labels.txt")
+NUMBERS = "ILSVRC2012_validation_ground_truth.txt"
+DEVKIT = "ILSVRC2012_devkit_t12/data"
+CURE = f"put {SOLUTION} (Kaggle's) or {LABELS[0]} (a wnid a line, in order of the files) beside val/"
+CLASSES = 1000
+FILES = {"train": 1_281_167, "val": 50_000}
+
+
+def imagenet(root: Path | None = None) -> Listing:
+    """All of ImageNet, or what there is of it, in order of the wnids; the validation images are for testing.
+
+    It lies in imagenet/, ILSVRC2012/ or ILSVRC/Data/CLS-LOC/ of the data root, or in the root itself: train/ and val/
+    with a folder a wnid. val/ may also be flat, with a file of its labels beside it or above it.
+    """
+    base = find(
+        root, PLACES, ("train", "val"), "imagenet: put train/ (a folder a wnid) and val/ into a folder imagenet"
+    )
+    places = [base, *base.absolute().parents[:3]]
+    train = _by_wnid(base, "train")
+    if not train:
+        raise UserError(
+            f"imagenet: {base / 'train'} has no folder named by a wnid; unpack the tar file of each class there"
+        )
+    test, remarks = _validation(base, places)
+    remarks += [*_short("train", train), *_short("val", test)]
+    return gather("imagenet", base, Look(224), train, test, titles(places), remarks)
+
+
+def imagenet100(root: Path | None = None) -> Listing:
+    """The subset of LUCIR (Hou et al., CVPR 2019), used by PODNet (Douillard et al., ECCV 2020) and since.
+
+    Of the wnids in sorted order it takes those at the first hundred places of what numpy's `RandomState(1993)` makes of
+    `range(1000)` by shuffling.
+    """
+    whole = imagenet(root)
+    if len(whole.classes) != CLASSES:
+        raise UserError(
+            f"imagenet100: it is drawn from all {CLASSES:,} classes of ImageNet, and {len(whole.classes):,} are there; "
+            "get them all, or list the classes that you want in a file"
+        )
+    drawn = np.random.RandomState(1993).permutation(CLASSES)[:100]
+    return replace(pick(whole, np.sort(drawn).tolist()), name="imagenet100")
+
+
+def _by_wnid(base: Path, part: str) -> Groups:
+    """The files in the folders named by wnids."""
+    wnids = [name for name in entries(base / part)[0] if WNID.fullmatch(name)]
+    return {wnid: [f"{part}/{wnid}/{file}" for file in entries(base / part / wnid)[1]] for wnid in wnids}
+
+
+def _short(part: str, groups: Groups) -> list[Remark]:
+    """A remark if this is not all of ImageNet."""
+    count = sum(map(len, groups.values()))
+    if (len(groups), count) == (CLASSES, FILES[part]):
+        return []
+    reason = f"has {count:,} files of {len(groups):,} classes; all of ImageNet has {FILES[part]:,} of {CLASSES:,}"
+    return [Remark(part, reason, left_out=False)]
+
+
+def _validation(base: Path, places: Sequence[Path]) -> tuple[Groups, list[Remark]]:
+    """The files of val/ by wnid, and remarks on those without a label where it is flat."""
+    by_wnid = _by_wnid(base, "val")
+    if by_wnid:
+        return by_wnid, []
+    files = entries(base / "val")[1]
+    wnids = _labels(places, files)
+    groups: dict[str, list[str]] = {}
+    for file in files:
+        if file in wnids:
+            groups.setdefault(wnids[file], []).append(f"val/{file}")
+    return groups, [Remark(f"val/{file}", "has no label") for file in files if file not in wnids]
+
+
+def _labels(places: Sequence[Path], files: Sequence[str]) -> Mapping[str, str]:
+    """The wnid of each file."""
+    found = next((place / name for name in (SOLUTION, *LABELS) for place in places if (place / name).is_file()), None)
+    if found is None:
+        raise _unlabelled(places)
+    wnids = _solution(found) if found.name == SOLUTION else _lines(found, files)
+    if not all(map(WNID.fullmatch, wnids.values())):
+        raise UserError(f"imagenet: {found} has labels that are no wnids; {CURE}")
+    return wnids
+
+
+def _solution(path: Path) -> Mapping[str, str]:
+    """The wnid of each file by Kaggle's table: the first word of the prediction."""
+    try:
+        with path.open(newline="", encoding="utf-8-sig") as file:
+            return {f"{row['ImageId']}.JPEG": row["PredictionString"].split()[0] for row in csv.DictReader(file)}
+    except (KeyError, IndexError, AttributeError) as error:
+        raise UserError(f"imagenet: {path} is no table of ImageId,PredictionString; get it again") from error
+
+
+def _lines(path: Path, files: Sequence[str]) -> Mapping[str, str]:
+    """The wnid of each file by a list in their order."""
+    wnids = path.read_text(encoding="utf-8-sig").split()
+    if len(wnids) != len(files):
+        raise UserError(f"imagenet: {path} has {len(wnids):,} labels for {len(files):,} files in val/; {CURE}")
+    return dict(zip(files, wnids, strict=True))
+
+
+def _unlabelled(places: Sequence[Path]) -> UserError:
+    numbers = [path for place in places for path in (place / NUMBERS, place / DEVKIT / NUMBERS) if path.is_file()]
+    why = f"{numbers[0]} can't help, its numbers follow an order of its own" if numbers else "has no folders by wnid"
+    return UserError(f"imagenet: {places[0] / 'val'} has no labels: {why}; {CURE}")

@@ -1,0 +1,112 @@
+"""Google Landmarks v2 (Weyand et al., CVPR 2020): the classes with most images, as in the SS-IL paper."""
+
+import csv
+from pathlib import Path
+from urllib.parse import unquote
+
+import numpy as np
+import torch
+from pyarrow import ArrowException, Table, array, compute, int64, string
+from pyarrow.csv import ConvertOptions, read_csv
+
+from ssil.data.dataset import Info
+from ssil.data.listing import Labels, Listing, Look
+from ssil.data.sources.gather import gather
+from ssil.data.sources.tree import find
+from ssil.errors import UserError
+from ssil.randomness import Randomness
+
+URL = "https://github.com/cvdfoundation/google-landmark"
+INFO_1K = Info("landmark-v2-1k", "photographs of landmarks: 50 for testing per class", "1000", "224x224 colour", URL)
+INFO_10K = Info("landmark-v2-10k", "photographs of landmarks: 10 for testing per class", "10000", "224x224 colour", URL)
+
+PLACES = ("landmark-v2", "gldv2", "google-landmarks-v2", "")
+LOOK = Look(224, mean=(0.0, 0.0, 0.0), std=(1.0, 1.0, 1.0))  # as in the authors' code: pixels stay in [0, 1]
+
+
+def landmarks(
+    root: Path | None,
+    classes: int,
+    test_per_class: int,
+    seed: int,
+    max_per_class: int | None = None,
+    min_per_class: int | None = None,
+) -> Listing:
+    """The `classes` landmarks with most images, in order of their ids; of each, images drawn by the seed for testing.
+
+    Of the others, at most `max_per_class` are for training. Landmarks with fewer images than `min_per_class`, or with
+    none left for training, are not taken. The paper's sets have 1,000 classes with 50 test images, and 10,000 with 10.
+    """
+    _check(classes=classes, test_per_class=test_per_class, max_per_class=max_per_class, min_per_class=min_per_class)
+    base = find(root, PLACES, ("train.csv", "train"), "landmark-v2: put train.csv and train/ into a folder landmark-v2")
+    table = _table(base / "train.csv")
+    chosen = _largest(table["landmark_id"].to_numpy(), classes, max(min_per_class or 0, test_per_class + 1))
+    members = _members(table, chosen)
+    draw = {key: _draw(files, Randomness(seed).at("landmark test", key)) for key, files in members.items()}
+    test = {key: sorted(files[:test_per_class]) for key, files in draw.items()}
+    train = {key: sorted(files[test_per_class:][:max_per_class]) for key, files in draw.items()}
+    name = f"landmark-v2-{classes // 1000}k" if classes % 1000 == 0 else f"landmark-v2-{classes}"
+    return gather(name, base, LOOK, train, test, _titles(base))
+
+
+def _check(**counts: int | None) -> None:
+    for option, count in counts.items():
+        if count is not None and count < 1:
+            raise UserError(f"{option}: {count} must be at least 1")
+
+
+def _table(path: Path) -> Table:
+    """The ids of all images, and of their landmarks."""
+    wanted = ConvertOptions(
+        include_columns=["id", "landmark_id"], column_types={"id": string(), "landmark_id": int64()}
+    )
+    try:
+        return read_csv(path, convert_options=wanted)
+    except (ArrowException, KeyError) as error:
+        reason = " ".join(str(error).split())
+        raise UserError(f"landmark-v2: {path} is no table of id,url,landmark_id ({reason}); get it again") from error
+
+
+def _largest(labels: Labels, count: int, least: int) -> Labels:
+    """The landmarks with most images, of those that have at least so many; among equals, the smaller id."""
+    found, sizes = np.unique(labels, return_counts=True)
+    found, sizes = found[sizes >= least], sizes[sizes >= least]
+    if len(found) < count:
+        raise UserError(f"classes: {count:,} is too many, {len(found):,} landmarks have {least:,} or more images")
+    return np.sort(found[np.argsort(-sizes, kind="stable")[:count]])
+
+
+def _members(table: Table, chosen: Labels) -> dict[str, list[str]]:
+    """The files of each chosen landmark, in order of their ids, so that the order of the rows doesn't matter."""
+    table = table.filter(compute.is_in(table["landmark_id"], array(chosen))).sort_by("id")
+    members: dict[str, list[str]] = {str(landmark): [] for landmark in chosen}
+    for landmark, name in zip(table["landmark_id"].to_pylist(), table["id"].to_pylist(), strict=True):
+        members[str(landmark)].append(f"train/{'/'.join(name[:3])}/{name}.jpg")
+    return members
+
+
+def _draw(files: list[str], generator: torch.Generator) -> list[str]:
+    return [files[index] for index in torch.randperm(len(files), generator=generator).tolist()]
+
+
+def _titles(base: Path) -> dict[str, str]:
+    path = base / "train_label_to_category.csv"
+    if not path.is_file():
+        return {}
+    try:
+        with path.open(newline="", encoding="utf-8-sig") as file:
+            return {row["landmark_id"]: title(row["category"]) for row in csv.DictReader(file)}
+    except (KeyError, AttributeError) as error:
+        raise UserError(
+            f"landmark-v2: {path} is no table of landmark_id,category; get it again or remove it"
+        ) from error
+
+
+def title(category: str) -> str:
+    """A landmark's name from the address of its category.
+
+    >>> title("http://commons.wikimedia.org/wiki/Category:Haus_Bichler")
+    'Haus Bichler'
+    """
+    _, marked, name = category.rpartition("Category:")
+    return unquote(name if marked else category.rpartition("/")[2]).replace("_", " ")

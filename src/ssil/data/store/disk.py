@@ -1,0 +1,108 @@
+"""Files that a killed process leaves whole or not at all, in a directory that one process at a time writes to."""
+
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO, TypeVar
+
+import pyarrow as pa
+from pydantic import BaseModel, ValidationError
+
+from ssil.data.store.layout import PREPARE, STORE, is_store
+from ssil.errors import UserError
+
+LOCK = "lock"
+Model = TypeVar("Model", bound=BaseModel)
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[BinaryIO]:
+    """A file to write; at the end it is flushed and renamed to this path, of which a reader never sees a part."""
+    aside = _aside(path)
+    try:
+        with aside.open("wb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        aside.replace(path)
+        _flush_folder(path.parent)
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise UserError(f"out: {path} can't be written ({reason}); mend that, and the same command goes on") from error
+    finally:
+        aside.unlink(missing_ok=True)
+
+
+def _aside(path: Path) -> Path:
+    return path.with_name(f".{path.name}.part")
+
+
+def _flush_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Hold a store's directory, new or begun: any other is refused, and so is a second process."""
+    if folder.exists() and not _ours(folder):
+        raise UserError(f"out: {folder} is not empty and holds no store; give a new directory")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        lock = (folder / LOCK).open("w")
+    except OSError as error:
+        raise UserError(f"out: {folder} can't be written ({error.strerror}); give another directory") from None
+    with lock as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise UserError(f"out: another process is at work in {folder}; wait, or give another") from None
+        yield
+
+
+def _ours(folder: Path) -> bool:
+    """Whether there is a store, or only what one leaves that was stopped before it had begun."""
+    begun = {LOCK, _aside(folder / PREPARE).name}
+    return is_store(folder) or (folder.is_dir() and begun.issuperset(path.name for path in folder.iterdir()))
+
+
+def write_json(path: Path, value: BaseModel) -> None:
+    """A model's fields."""
+    with replacing(path) as file:
+        file.write(value.model_dump_json(indent=1).encode() + b"\n")
+
+
+def read_json(path: Path, kind: type[Model]) -> Model:
+    """What `write_json` wrote."""
+    try:
+        return kind.model_validate_json(path.read_bytes())
+    except OSError as error:
+        raise damaged(path, error.strerror) from error
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise damaged(path, f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from error
+
+
+def read_table(path: Path, schema: pa.Schema) -> pa.Table:
+    """A file of Arrow's, mapped into memory: nothing is read but what describes it."""
+    try:
+        with pa.memory_map(str(path)) as file:  # the map outlives the file, for as long as an array needs it
+            table = pa.ipc.open_file(file).read_all()
+        if table.schema != schema:
+            raise pa.ArrowInvalid("it has other columns")
+        table.validate()
+    except (OSError, pa.ArrowException) as error:
+        raise damaged(path, error) from error
+    return table
+
+
+def damaged(path: Path, why: object) -> UserError:
+    """What to say of a file of a store that can't be used."""
+    first = {PREPARE: "remove the directory", STORE: "remove it"}.get(path.name, f"remove it and {STORE}")
+    reason = " ".join(str(why).split())
+    return UserError(f"data: {path} can't be used ({reason}); {first}, and run the same `ssil data prepare` again")

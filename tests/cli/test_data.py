@@ -1,0 +1,263 @@
+"""`ssil data`: what the commands print, write and refuse."""
+
+import json
+import re
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+from rich.console import Console
+
+from ssil import data
+from ssil.cli import main
+from ssil.cli.data import COMMANDS, counting
+from ssil.data.dataset import Dataset
+from ssil.data.store import open_store
+
+
+@pytest.fixture(autouse=True)
+def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Three classes, of 4, 5 and 6 pictures, in `photos`; a file that is none of them in `worse`."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("SSIL_CACHE", str(tmp_path / "cache"))
+    noise = np.random.default_rng(0)
+    for label, name in enumerate(("ant", "bee", "cat")):
+        for top in ("photos", "worse"):
+            Path(top, name).mkdir(parents=True)
+        for number in range(4 + label):
+            picture = Image.fromarray(noise.integers(0, 256, (20, 30 + number, 3), dtype=np.uint8))
+            for top in ("photos", "worse"):
+                picture.save(Path(top, name, f"{number}.png"))
+    Path("worse", "bee", "bad.png").write_text("no image")
+
+
+def ssil(*arguments: str) -> int:
+    return main(["data", *arguments])
+
+
+def objects(out: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in out.splitlines()]
+
+
+def pictures(dataset: Dataset) -> list[list[bytes]]:
+    return [sorted(part.images.keys()) for part in (dataset.train, dataset.test)]
+
+
+def test_prepare(capsys: pytest.CaptureFixture[str]) -> None:
+    assert ssil("prepare", "worse", "--out", "store", "--threads", "2") == 0
+    said = capsys.readouterr().out
+    assert "15 images of 3 classes in store" in said
+    assert re.search(r"kB before, .* kB now \(100 %\)", said)
+    assert "left out: 1\n  bee/bad.png: " in said
+    assert len(open_store(Path("store")).label) == 15
+    assert ssil("prepare", "worse", "--out", "store") == 0
+    assert "store was complete already" in capsys.readouterr().out
+
+
+def test_prepare_for_programs(capsys: pytest.CaptureFixture[str]) -> None:
+    assert ssil("prepare", "worse", "--out", "store", "--short-side", "10", "--quality", "80", "--json") == 0
+    (told,) = objects(capsys.readouterr().out)
+    assert (told["images"], told["refused"], told["short_side"], told["quality"]) == (15, 1, 10, 80)
+    assert told["bytes_after"] < told["bytes_before"]
+    assert told["fingerprint"] == open_store(Path("store")).facts.fingerprint
+
+
+def test_many_remarks_are_cut_short(capsys: pytest.CaptureFixture[str]) -> None:
+    for number in range(12):
+        Path("worse", "cat", f"bad{number}.jpg").touch()
+    assert ssil("prepare", "worse", "--out", "store") == 0
+    said = capsys.readouterr().out
+    assert said.count("bad") == 10
+    assert "and 3 more: see store/refused.csv" in said
+    assert len(Path("store", "refused.csv").read_text().splitlines()) == 14
+
+
+def test_an_interrupt_says_how_to_go_on(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    def stop(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("sys.argv", ["ssil", "data", "prepare", "photos", "--out", "my store"])
+    with monkeypatch.context() as patch:
+        patch.setattr("ssil.data.store.write.finish", stop)
+        assert ssil("prepare", "photos", "--out", "my store") == 130
+    said = capsys.readouterr().err
+    assert (
+        "what is finished is kept in my store (shards: 1); go on with: ssil data prepare photos --out 'my store'"
+        in said
+    )
+    assert ssil("prepare", "photos", "--out", "my store") == 0
+
+
+def test_check_a_source(capsys: pytest.CaptureFixture[str]) -> None:
+    assert ssil("check", "photos") == 0
+    assert capsys.readouterr().out == "15 images, all good\n"
+    assert ssil("check", "worse") == 2
+    out, error = capsys.readouterr()
+    assert re.fullmatch(r"bee/bad.png: .+\n", out)
+    assert error == "error: data: worse has 1 fault in 16 images; see above\n"
+    assert ssil("check", "worse", "--json") == 2
+    fault, count = objects(capsys.readouterr().out)
+    assert fault["path"] == "bee/bad.png"
+    assert count == {"images": 16, "faults": 1}
+
+
+def test_check_a_store(capsys: pytest.CaptureFixture[str]) -> None:
+    assert ssil("prepare", "worse", "--out", "store") == 0
+    assert ssil("check", "store") == 0
+    assert capsys.readouterr().out.endswith("15 images, all good\n")
+    shard, image = Path("store", "data-00000.arrow"), Path("worse", "cat", "3.png").read_bytes()
+    shard.write_bytes(shard.read_bytes().replace(image, image[:-40] + bytes(40)))
+    assert ssil("check", "store") == 2
+    out, error = capsys.readouterr()
+    assert out == "cat/3.png: its bytes have changed since they were stored in data-00000.arrow\n"
+    assert "1 fault" in error
+    Path("store", "store.json").unlink()
+    assert ssil("check", "store") == 2
+    assert capsys.readouterr().err == (
+        "error: data: store is not complete; run the same `ssil data prepare` again to go on\n"
+    )
+
+
+@pytest.mark.parametrize("source", ["photos", "store"])
+def test_show(source: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert ssil("prepare", "photos", "--out", "store") == 0
+    capsys.readouterr()
+    assert ssil("show", source, "--sheet", "deep/contact.png") == 0
+    said = " ".join(capsys.readouterr().out.split())
+    for words in (
+        "images 15",
+        "classes 3: ant, bee, cat",
+        "per class 4 to 6 images, median 5",
+        "smallest ant (4), bee (5), cat (6)",
+        "largest cat (6), bee (5), ant (4)",
+        "width 30 to 35 pixels, median 32",
+        "height 20 pixels each",
+    ):
+        assert words in said
+    with Image.open("deep/contact.png") as sheet:
+        assert sheet.format == "PNG"
+    assert ssil("show", source, "--json") == 0
+    (told,) = objects(capsys.readouterr().out)
+    assert told["per_class"] == {"min": 4, "median": 5.0, "max": 6}
+    assert told["test_images"] is None
+
+
+def test_show_what_is_wrong(capsys: pytest.CaptureFixture[str]) -> None:
+    for number in range(4):
+        Path("worse", "ant", f"{number}.png").write_text("[bold]no image")
+    Path("worse", "readme.txt").touch()
+    assert ssil("show", "worse") == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "unreadable 5 of those looked at" in said
+    assert "(of 11 looked at)" in said
+    assert "remarks: 1 readme.txt: " in said
+
+
+def test_a_list_is_loaded_again_as_it_was(capsys: pytest.CaptureFixture[str]) -> None:
+    assert ssil("list", "worse", "--out", "split.csv", "--seed", "3") == 0
+    said = capsys.readouterr().out
+    assert "12 training and 3 test images in split.csv" in said
+    assert "load it with: ssil run --dataset split.csv --data-root worse" in said
+    first, again = data.load("worse", seed=3), data.load("split.csv", root=Path("worse"), seed=9)
+    assert pictures(again) == pictures(first)
+    assert again.classes == first.classes
+    assert pictures(data.load("worse", seed=9)) != pictures(first)
+    assert ssil("list", "worse", "--out", "worse/split.csv") == 0
+    assert "--data-root" not in capsys.readouterr().out
+
+
+def test_a_list_of_a_store(capsys: pytest.CaptureFixture[str]) -> None:
+    assert ssil("prepare", "photos", "--out", "store") == 0
+    assert ssil("list", "store", "--out", "split.csv") == 0
+    assert "say by --data-root where these are" in capsys.readouterr().out
+    assert pictures(data.load("split.csv", root=Path("photos"))) == pictures(data.load("store"))
+
+
+def test_a_list_goes_by_keys() -> None:
+    Path("classes.txt").write_text("cat\nant\n")
+    assert ssil("list", "photos", "--out", "split.csv", "--class-list", "classes.txt") == 0
+    labels = {line.split(",")[1] for line in Path("split.csv").read_text().splitlines()[1:]}
+    assert labels == {"ant", "cat"}
+
+
+def test_a_store_is_loaded_as_its_source() -> None:
+    assert ssil("prepare", "worse", "--out", "store") == 0
+    source, store = data.load("worse", seed=1), data.load("store", seed=1)
+    assert store.fingerprint == source.fingerprint
+    assert store.classes == source.classes
+    assert [remark.path for remark in store.left_out] == [remark.path for remark in source.left_out] == ["bee/bad.png"]
+
+
+def test_export(capsys: pytest.CaptureFixture[str]) -> None:
+    assert ssil("export", "digits", "--out", "digits") == 0
+    dataset = data.load("digits")
+    assert f"{len(dataset.train):,} training and {len(dataset.test):,} test images in digits" in capsys.readouterr().out
+    assert len(list(Path("digits").glob("train/*/*.png"))) == len(dataset.train)
+    assert data.load("digits").classes == tuple(sorted(path.name for path in Path("digits", "train").iterdir()))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["prepar"], "unknown command 'prepar'; did you mean 'prepare'?"),
+        (["mend"], "unknown command 'mend'; there are: prepare, check, show, list, export"),
+        (["prepare", "photos"], "--out"),
+        (["prepare", "imagnet", "--out", "s"], "source: 'imagnet' is no set of image files; did you mean 'imagenet'?"),
+        (["prepare", "digits", "--out", "s"], "`ssil data export digits --out DIR` makes it one"),
+        (["prepare", "nowhere", "--out", "s"], "give the path of a folder, a table or a store"),
+        (
+            ["prepare", "worse", "--out", "s", "--strict"],
+            "data: bee/bad.png: .* .--strict stops at the first such file",
+        ),
+        (["prepare", "photos", "--out", "s", "--quality", "0"], "quality: 0 must be from 1 to 100"),
+        (["prepare", "photos", "--out", "worse"], "out: worse is not empty and holds no store; give a new directory"),
+        (["show", "photos", "--sheet", "worse"], "sheet: worse can't be written"),
+        (["list", "photos", "--out", "split.txt"], "out: split.txt must end in .csv"),
+        (["list", "photos", "--out", "nowhere/split.csv"], "out: nowhere/split.csv can't be written"),
+        (["export", "digits", "--out", "worse"], "out: worse exists; give a new directory"),
+        (["export", "digitz", "--out", "new"], "digitz.*digits"),
+    ],
+)
+def test_bad_input(arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert ssil(*arguments) == 2
+    error = capsys.readouterr().err
+    assert re.search(said, error)
+    assert error.startswith("error: ")
+    assert error.count("\n") == 1
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_help_has_an_example(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert ssil(command, "--help") == 0
+    assert f"  ssil data {command}" in capsys.readouterr().out.partition("Examples:")[2]
+
+
+def test_a_bar_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn = StringIO()
+    terminal = Console(file=drawn, force_terminal=True, width=80)
+    monkeypatch.setattr(counting, "console", lambda: terminal)
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
+    clock = iter(range(100))
+    monkeypatch.setattr("time.monotonic", lambda: next(clock))
+    with counting.counting("preparing") as count:
+        assert isinstance(count, counting.Bar)
+        count(500, 2000)
+        count(1500, 2000)
+        count.bars.refresh()
+    assert re.search(r"preparing.* 75 %.* 1,000 images/s", drawn.getvalue())
+
+
+def test_lines_elsewhere(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    now = 0.0
+    monkeypatch.setattr("time.monotonic", lambda: now)
+    with counting.counting("preparing") as count:
+        for done in range(11):
+            now = 2.0 * done
+            count(100 + done, 1000)
+    first, *_ = lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 3
+    assert first == "preparing: 103 of 1,000 images, 0 images/s, 0:29:54 left"
+    assert isinstance(counting.counting("preparing", json=True), counting.Count)

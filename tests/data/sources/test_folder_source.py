@@ -1,0 +1,106 @@
+import os
+from pathlib import Path
+
+import pytest
+
+from ssil.data.listing import Look, Remark
+from ssil.data.sources.folder import folder
+from ssil.errors import UserError
+from trees import grey, held_out, listed, picture, pictures
+
+
+def test_one_tree(tmp_path: Path) -> None:
+    pictures(tmp_path, "c10/1.png", "c2/10.png", "c2/9.png", "c1/a.jpg")
+    (tmp_path / "c1" / "notes.txt").write_text("no image, which is found later")
+    (tmp_path / "c1" / ".hidden.png").touch()
+    (tmp_path / ".git").mkdir()
+    listing = folder(tmp_path)
+    assert listing.name == tmp_path.name
+    assert listed(listing) == {
+        "c1": ["c1/a.jpg", "c1/notes.txt"],
+        "c2": ["c2/9.png", "c2/10.png"],
+        "c10": ["c10/1.png"],
+    }
+    assert listing.labels.tolist() == [0, 0, 1, 1, 2]
+    assert grey(listing, 2) == 2
+    assert listing.tested is None
+    assert listing.remarks == ()
+
+
+@pytest.mark.parametrize("test", ["test", "val"])
+def test_two_trees(tmp_path: Path, test: str) -> None:
+    pictures(tmp_path, "train/a/1.png", "train/b/1.png", "train/b/2.png", f"{test}/b/3.png")
+    listing = folder(tmp_path)
+    assert listed(listing) == {"a": ["train/a/1.png"], "b": ["train/b/1.png", "train/b/2.png", f"{test}/b/3.png"]}
+    assert held_out(listing) == {f"{test}/b/3.png"}
+    assert listing.remarks == (Remark("a", "class 'a' has no files to test on", left_out=False),)
+
+
+def test_of_test_and_val_the_test_is_used(tmp_path: Path) -> None:
+    pictures(tmp_path, "train/a/1.png", "test/a/2.png", "val/a/3.png")
+    listing = folder(tmp_path)
+    assert held_out(listing) == {"test/a/2.png"}
+    assert listing.remarks == (Remark("val", "not used: only train/ and test/ are used", left_out=False),)
+
+
+def test_an_empty_class_is_remarked_and_the_rest_goes_on(tmp_path: Path) -> None:
+    pictures(tmp_path, "a/1.png", "c/1.png")
+    (tmp_path / "b").mkdir()
+    listing = folder(tmp_path)
+    assert listing.classes == ("a", "c")
+    assert listing.labels.tolist() == [0, 1]
+    assert listing.remarks == (Remark("b", "class 'b' has no files to learn from", left_out=False),)
+
+
+def test_classes_that_differ_by_case_are_remarked(tmp_path: Path) -> None:
+    pictures(tmp_path, "Cat/1.png", "cat/1.png", "dog/1.png")
+    if len(list(tmp_path.iterdir())) == 2:
+        pytest.skip("this file system has no case")
+    (remark,) = folder(tmp_path).remarks
+    assert remark == Remark("cat", "classes 'Cat' and 'cat' differ by case only", left_out=False)
+
+
+def test_what_belongs_to_no_class_is_remarked(tmp_path: Path) -> None:
+    pictures(tmp_path, "a/1.png", "a/more/2.png", "stray.png")
+    listing = folder(tmp_path)
+    assert listing.source.names == ("a/1.png",)
+    assert {remark.path: remark.left_out for remark in listing.remarks} == {"a/more": True, "stray.png": False}
+
+
+def test_links_are_followed_and_broken_ones_listed(tmp_path: Path) -> None:
+    pictures(tmp_path, "else/1.png")
+    (tmp_path / "set" / "a").mkdir(parents=True)
+    (tmp_path / "set" / "b").symlink_to(tmp_path / "else")
+    (tmp_path / "set" / "a" / "gone.png").symlink_to(tmp_path / "nothing.png")
+    listing = folder(tmp_path / "set")
+    assert listing.source.names == ("a/gone.png", "b/1.png")
+    with pytest.raises(OSError, match="gone"):
+        listing.source.read(0)
+
+
+def test_look(tmp_path: Path) -> None:
+    picture(tmp_path / "a" / "1.png")
+    assert folder(tmp_path).look == Look(64, augment="auto")
+
+
+def test_folders_that_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="has no sub-folders"):
+        folder(tmp_path)
+    (tmp_path / "a").mkdir()
+    with pytest.raises(UserError, match="has no files to learn from"):
+        folder(tmp_path)
+
+
+def test_test_classes_must_be_trained(tmp_path: Path) -> None:
+    pictures(tmp_path, "train/a/1.png", "test/a/1.png", "test/x/1.png")
+    (tmp_path / "train" / "x").mkdir()
+    with pytest.raises(UserError, match=r"has files to test on but none to learn from of x$"):
+        folder(tmp_path)
+
+
+def test_photographs() -> None:
+    path = Path(os.environ.get("SSIL_DATA", "")) / "photos"
+    if not path.is_dir():
+        pytest.skip("photos is not in $SSIL_DATA")
+    listing = folder(path)
+    assert (len(listing), len(listing.classes), listing.remarks) == (200, 40, ())

@@ -1,0 +1,54 @@
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ssil.data.sources.omniglot import LOOK, PLACES, omniglot
+from ssil.errors import UserError
+from trees import grey, listed, pictures
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_official_layout(tmp_path: Path, place: str) -> None:
+    pictures(tmp_path / place / "images_background" / "Greek", "character02/0395_01.png", "character01/0394_02.png")
+    pictures(tmp_path / place / "images_background" / "Greek" / "character01", "0394_01.png")
+    pictures(tmp_path / place / "images_evaluation", "Angelic/character01/0965_01.png")
+    listing = omniglot(tmp_path)
+    greek = "images_background/Greek"
+    assert listed(listing) == {
+        "Greek/character01": [f"{greek}/character01/0394_01.png", f"{greek}/character01/0394_02.png"],
+        "Greek/character02": [f"{greek}/character02/0395_01.png"],
+        "Angelic/character01": ["images_evaluation/Angelic/character01/0965_01.png"],
+    }
+    assert grey(listing, 1) == 1
+    assert listing.tested is None
+    assert listing.remarks == ()
+    assert (listing.look.size, listing.look.channels, listing.look.augment, listing.look.flip) == (
+        28,
+        1,
+        "shift",
+        False,
+    )
+
+
+def test_one_part_will_do(tmp_path: Path) -> None:
+    pictures(tmp_path, "omniglot/images_evaluation/Angelic/character01/0965_01.png")
+    listing = omniglot(tmp_path)
+    assert listing.classes == ("Angelic/character01",)
+    assert [(remark.path, remark.left_out) for remark in listing.remarks] == [("images_background", False)]
+
+
+def test_what_to_put_where(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"unpack images_background.zip and .* in .*--data-root or \$SSIL_DATA"):
+        omniglot(tmp_path)
+
+
+def test_mean_and_deviation_are_those_of_the_drawings() -> None:
+    path = Path(os.environ.get("SSIL_DATA", "")) / "omniglot28.npz"
+    if not path.is_file():
+        pytest.skip("omniglot28.npz is not in $SSIL_DATA")
+    with np.load(path) as arrays:
+        dark_on_white = 1 - arrays["x_train"] / 255
+    assert dark_on_white.mean() == pytest.approx(LOOK.mean[0], abs=0.005)
+    assert dark_on_white.std() == pytest.approx(LOOK.std[0], abs=0.005)

@@ -1,0 +1,58 @@
+from pathlib import Path
+
+import pytest
+
+from ssil.data.sources.tiny import FOLDER, tiny_imagenet
+from ssil.errors import UserError
+from trees import grey, held_out, listed, pictures
+
+
+@pytest.fixture(params=[FOLDER, ""])
+def base(tmp_path: Path, request: pytest.FixtureRequest) -> Path:
+    base: Path = tmp_path / request.param
+    for wnid in ("n02124075", "n01443537"):
+        pictures(base / "train" / wnid / "images", *(f"{wnid}_{number}.JPEG" for number in (0, 10, 9)))
+        (base / "train" / wnid / f"{wnid}_boxes.txt").write_text(f"{wnid}_0.JPEG\t0\t10\t63\t58\n")
+    pictures(base, "val/images/val_0.JPEG", "val/images/val_1.JPEG", "test/images/test_0.JPEG")
+    lines = ("val_0.JPEG\tn02124075\t0\t32\t44\t62", "val_1.JPEG\tn01443537\t52\t55\t57\t59")
+    (base / "val" / "val_annotations.txt").write_text("\n".join(lines) + "\n")
+    (base / "wnids.txt").write_text("n02124075\nn01443537\n")
+    (base / "words.txt").write_text("n01443537\tgoldfish, Carassius auratus\nn02124075\tEgyptian cat\n")
+    return base
+
+
+def test_official_layout(base: Path, tmp_path: Path) -> None:
+    listing = tiny_imagenet(tmp_path)
+    assert listing.classes == ("goldfish", "Egyptian cat")
+    assert listing.keys == ("n01443537", "n02124075")
+    assert listed(listing)["goldfish"] == [
+        *(f"train/n01443537/images/n01443537_{number}.JPEG" for number in (0, 9, 10)),
+        "val/images/val_1.JPEG",
+    ]
+    assert held_out(listing) == {"val/images/val_0.JPEG", "val/images/val_1.JPEG"}
+    assert grey(listing, listing.source.names.index("val/images/val_1.JPEG")) == 1
+    assert (listing.look.size, listing.look.augment, listing.look.flip) == (64, "shift", True)
+    assert listing.remarks == ()
+
+
+def test_a_file_without_annotation_is_left_out(base: Path, tmp_path: Path) -> None:
+    pictures(base, "val/images/val_2.JPEG")
+    (remark,) = tiny_imagenet(tmp_path).remarks
+    assert (remark.path, remark.left_out) == ("val/images/val_2.JPEG", True)
+
+
+def test_a_class_that_is_missing_is_named(base: Path, tmp_path: Path) -> None:
+    (base / "train" / "n01443537").rename(base / "elsewhere")
+    with pytest.raises(UserError, match="none to learn from of goldfish"):
+        tiny_imagenet(tmp_path)
+
+
+def test_damaged_annotations_are_refused(base: Path, tmp_path: Path) -> None:
+    (base / "val" / "val_annotations.txt").write_text("val_0.JPEG\n")
+    with pytest.raises(UserError, match="has lines without a wnid"):
+        tiny_imagenet(tmp_path)
+
+
+def test_what_to_put_where(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"unpack .*tiny-imagenet-200.zip in .*--data-root or \$SSIL_DATA"):
+        tiny_imagenet(tmp_path)

@@ -1,0 +1,63 @@
+"""Every image of a store, looked at."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ssil.data.decode import UnreadableError
+from ssil.data.listing import Listing
+from ssil.data.store import Store, check, open_store, prepare
+
+
+@pytest.fixture
+def store(listing: Listing, tmp_path: Path) -> Store:
+    return prepare(listing, tmp_path / "store")
+
+
+def flip(path: Path, place: int) -> None:
+    content = bytearray(path.read_bytes())
+    content[place] ^= 1
+    path.write_bytes(content)
+
+
+def test_a_good_store(store: Store) -> None:
+    calls: list[tuple[int, int]] = []
+    assert check(store, lambda *call: calls.append(call)) == []
+    assert calls == [(done, 15) for done in range(1, 16)]
+
+
+@pytest.mark.parametrize("index", [0, 6, 14])
+def test_a_flipped_bit_is_found(store: Store, index: int) -> None:
+    shard = store.path / f"data-{store.source.columns.shard[index]:05d}.arrow"
+    data = bytes(store.source.read(index))
+    flip(shard, shard.read_bytes().index(data) + len(data) // 2)
+    (fault,) = check(open_store(store.path))
+    assert fault.path == store.source.names[index]
+    assert "its bytes have changed" in fault.reason
+    assert shard.name in fault.reason
+    assert fault.left_out
+
+
+def test_a_shard_that_cannot_be_opened(store: Store) -> None:
+    shard = store.path / "data-00001.arrow"
+    shard.write_bytes(shard.read_bytes()[:-100] + bytes(100))
+    (fault,) = check(open_store(store.path))
+    assert fault.path == "data-00001.arrow"
+    assert "run the same `ssil data prepare` again" in fault.reason
+
+
+def test_a_changed_index(store: Store) -> None:
+    content = (store.path / "index.arrow").read_bytes()
+    flip(store.path / "index.arrow", content.index(store.label.tobytes()))
+    assert [fault.path for fault in check(open_store(store.path))] == ["index.arrow"]
+
+
+def test_an_image_that_can_no_longer_be_decoded(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(data: memoryview) -> np.ndarray[tuple[int, ...], np.dtype[np.uint8]]:
+        raise UnreadableError("no decoder")
+
+    monkeypatch.setattr("ssil.data.store.faults.whole", refuse)
+    faults = check(store, workers=2)
+    assert [fault.path for fault in faults] == list(store.source.names)
+    assert faults[0].reason == "no decoder, in data-00000.arrow"

@@ -1,0 +1,173 @@
+"""Opening a store, and what stands in the way."""
+
+import gc
+import json
+import re
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from ssil.data.listing import Listing
+from ssil.data.store import Store, is_store, open_store, prepare
+from ssil.data.store.columns import Names
+from ssil.data.store.layout import INDEX_SCHEMA
+from ssil.errors import UserError
+
+
+@pytest.fixture
+def store(listing: Listing, tmp_path: Path) -> Store:
+    return prepare(listing, tmp_path / "store")
+
+
+def mapped() -> set[str]:
+    """The Arrow files that this process has in its memory map."""
+    maps = Path("/proc/self/maps")
+    if not maps.exists():
+        pytest.skip("no /proc here")
+    return set(re.findall(r"[\w-]+\.arrow$", maps.read_text(), re.MULTILINE))
+
+
+def test_opening_reads_no_shard(listing: Listing, tmp_path: Path) -> None:
+    path = prepare(listing, tmp_path / "store").path
+    gc.collect()
+    assert mapped() == set()
+    opened = open_store(path)
+    assert mapped() == {"index.arrow"}
+    opened.source.read(0)
+    assert mapped() == {"index.arrow", "data-00000.arrow"}
+
+
+def test_reading_copies_nothing(store: Store) -> None:
+    before = pa.total_allocated_bytes()
+    views = [store.source.read(index) for index in range(len(store.source))]
+    assert pa.total_allocated_bytes() == before
+    assert all(view.readonly and view.format == "B" for view in views)
+    content = [bytes(view) for view in views]
+    del store
+    gc.collect()
+    assert [bytes(view) for view in views] == content
+
+
+def test_any_number_of_threads_may_read(store: Store) -> None:
+    wanted = list(range(len(store.source))) * 20
+    one = [bytes(store.source.read(index)) for index in wanted]
+    fresh = open_store(store.path)
+    with ThreadPoolExecutor(8) as pool:
+        assert list(pool.map(lambda index: bytes(fresh.source.read(index)), wanted)) == one
+
+
+def test_what_a_survey_would_find(store: Store) -> None:
+    found = store.source.survey()
+    assert found.good.all()
+    assert found.remarks == ()
+    assert len(found.good) == len(store.source) == store.facts.images == 15
+    assert found.lengths.tolist() == [len(store.source.read(index)) for index in range(15)]
+
+
+def test_names_are_a_sequence(store: Store) -> None:
+    names = store.source.names
+    assert isinstance(names, Names)
+    assert names[0] == "ant/0.png"
+    assert names[-1] == names[14] == "cat/4.jpg"
+    assert names[:2] == ["ant/0.png", "ant/1.jpg"]
+    assert names.index("bee/3.jpg") == 8
+    with pytest.raises(IndexError):
+        names[15]
+
+
+def test_a_large_store_opens_at_once(store: Store) -> None:
+    count = 200_000
+    index = pa.table(
+        {
+            "label": np.arange(count, dtype=np.int32) % 3,
+            "test": np.zeros(count, dtype=bool),
+            "width": np.full(count, 500, dtype=np.int32),
+            "height": np.full(count, 375, dtype=np.int32),
+            "digest": pa.array([b"d" * 16] * count, pa.binary(16)),
+            "pixels": pa.array([b"p" * 16] * count, pa.binary(16)),
+            "name": [f"train/{number:08d}.JPEG" for number in range(count)],
+            "shard": np.zeros(count, dtype=np.int64),
+            "row": np.zeros(count, dtype=np.int64),
+            "length": np.zeros(count, dtype=np.int64),
+        },
+        schema=INDEX_SCHEMA,
+    )
+    with pa.ipc.new_file(str(store.path / "index.arrow"), INDEX_SCHEMA) as writer:
+        writer.write_batch(index.combine_chunks().to_batches()[0])
+    change(store.path, images=count)
+    start = time.perf_counter()
+    assert len(open_store(store.path).listing()) == count
+    assert time.perf_counter() - start < 0.3
+
+
+def change(path: Path, **facts: object) -> None:
+    told = json.loads((path / "store.json").read_text())
+    (path / "store.json").write_text(json.dumps(told | facts))
+
+
+def cut(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-100])
+
+
+def spoil(path: Path) -> None:
+    """As long as before, without the end that tells where all is."""
+    path.write_bytes(path.read_bytes()[:-100] + bytes(100))
+
+
+def misplace(path: Path) -> None:
+    """Make an image begin outside the file."""
+    content = path.read_bytes()
+    place = content.index(np.array([0, (lengths := _lengths(path))[0], sum(lengths[:2])], dtype=np.int64).tobytes())
+    path.write_bytes(content[: place + 8] + np.int64(2**40).tobytes() + content[place + 16 :])
+
+
+def _lengths(path: Path) -> list[int]:
+    with pa.memory_map(str(path)) as file:
+        return [len(data) for data in pa.ipc.open_file(file).get_batch(0)["bytes"].to_pylist()]
+
+
+@pytest.mark.parametrize(
+    ("damage", "name", "said"),
+    [
+        (Path.unlink, "store.json", "is not complete; run the same `ssil data prepare` again"),
+        (
+            Path.unlink,
+            "data-00001.arrow",
+            r"data-00001.arrow can't be used \(No such file or directory\); remove it and",
+        ),
+        (cut, "data-00001.arrow", r"it has [\d,]+ bytes, not [\d,]+"),
+        (Path.unlink, "index.arrow", "index.arrow can't be used"),
+        (cut, "index.arrow", "index.arrow can't be used"),
+        (cut, "store.json", r"store.json can't be used \(.*JSON"),
+        (lambda path: change(path.parent, version=2), "store.json", r"store.json can't be used \(version: "),
+        (lambda path: change(path.parent, images=3), "store.json", "index.arrow can't be used .it is not of 3 images"),
+        (Path.unlink, "refused.csv", "refused.csv can't be used"),
+        (spoil, "data-00000.arrow", "data-00000.arrow can't be used"),
+        (misplace, "data-00000.arrow", "data-00000.arrow can't be used"),
+    ],
+)
+def test_damaged_stores(store: Store, damage: Callable[[Path], None], name: str, said: str) -> None:
+    damage(store.path / name)
+    with pytest.raises(UserError, match=said) as caught:
+        open_store(store.path).listing().source.read(1)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_mended_store_is_as_good_as_new(store: Store, listing: Listing) -> None:
+    whole = {file.name: file.read_bytes() for file in store.path.iterdir()}
+    for name in ("data-00001.arrow", "index.arrow", "store.json"):
+        (store.path / name).unlink()
+    prepare(listing, store.path)
+    assert {file.name: file.read_bytes() for file in store.path.iterdir()} == whole
+
+
+def test_what_is_no_store(tmp_path: Path) -> None:
+    assert not is_store(tmp_path)
+    for path in (tmp_path, tmp_path / "nowhere"):
+        with pytest.raises(UserError, match="holds no store; make one with"):
+            open_store(path)

@@ -1,0 +1,93 @@
+"""Pictures made smaller, and encoded again."""
+
+from io import BytesIO
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from ssil.data.decode import UnreadableError, whole
+from ssil.data.listing import Files, Listing, Look
+from ssil.data.store import prepare
+from ssil.data.store.shrink import shrink
+
+
+def encoded(width: int, height: int, kind: str = "JPEG", turned: bool = False) -> bytes:
+    """Black above and white below; if `turned`, stored lying on its side."""
+    pixels = np.zeros((height, width), dtype=np.uint8)
+    pixels[height // 2 :] = 255
+    image, exif, file = Image.fromarray(pixels).convert("RGB"), Image.Exif(), BytesIO()
+    if turned:
+        image, exif[0x0112] = image.transpose(Image.Transpose.ROTATE_90), 6
+    image.save(file, kind, quality=95, exif=exif)
+    return file.getvalue()
+
+
+def kind(data: bytes | memoryview) -> str | None:
+    with Image.open(BytesIO(data)) as image:
+        return image.format
+
+
+@pytest.mark.parametrize(
+    ("size", "short", "expected"),
+    [
+        ((300, 200), 100, (150, 100)),
+        ((200, 301), 100, (100, 150)),
+        ((1000, 101), 100, (990, 100)),
+        ((50, 40), 1, (1, 1)),
+    ],
+)
+def test_the_short_side(size: tuple[int, int], short: int, expected: tuple[int, int]) -> None:
+    height, width, _ = whole(shrink(encoded(*size), short)).shape
+    assert (width, height) == expected
+
+
+def test_no_larger_pictures_stay_as_they_are() -> None:
+    for data in (encoded(100, 300), encoded(40, 30, "PNG"), encoded(100, 300, turned=True)):
+        assert shrink(data, 100) is data
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_it_stands_upright(turned: bool) -> None:
+    picture = whole(shrink(encoded(80, 120, turned=turned), 40))
+    assert picture.shape == (60, 40, 3)
+    assert picture[:25].max() < 30
+    assert picture[35:].min() > 225
+
+
+def test_how_it_is_encoded() -> None:
+    data = encoded(80, 120)
+    assert kind(shrink(data, 40)) == "JPEG"
+    assert kind(shrink(data, 40, quality=100)) == "PNG"
+    grey = shrink(data, 40, channels=1)
+    assert kind(grey) == "PNG"
+    with Image.open(BytesIO(grey)) as image:
+        assert image.mode == "L"
+    assert len(shrink(encoded(500, 400), 300, quality=30)) < len(shrink(encoded(500, 400), 300, quality=99))
+
+
+def test_without_loss_it_is_pillows_antialiased_picture() -> None:
+    noise = np.random.default_rng(0).integers(0, 256, (90, 60, 3), dtype=np.uint8)
+    file = BytesIO()
+    Image.fromarray(noise).save(file, "PNG")
+    expected = Image.fromarray(noise).resize((20, 30), Image.Resampling.BILINEAR)
+    assert np.array_equal(whole(shrink(file.getvalue(), 20, quality=100)), np.asarray(expected))
+
+
+def test_a_damaged_one_is_refused() -> None:
+    with pytest.raises(UnreadableError):
+        shrink(encoded(300, 200)[:400], 100)
+
+
+def test_a_store_has_the_small_ones(tmp_path: Path) -> None:
+    for number, size in enumerate([(60, 90), (20, 30)]):
+        (tmp_path / f"{number}.jpg").write_bytes(encoded(*size))
+    files = Files(tmp_path, ("0.jpg", "1.jpg"))
+    store = prepare(
+        Listing("two", files, np.zeros(2, dtype=np.int64), ("all",), Look(16)), tmp_path / "s", short_side=30
+    )
+    assert (store.width.tolist(), store.height.tolist()) == ([30, 20], [45, 30])
+    assert store.source.read(1) == files.read(1)
+    again = prepare(store.listing(), tmp_path / "smaller", short_side=10)
+    assert (again.width.tolist(), again.height.tolist()) == ([10, 10], [15, 15])

@@ -1,0 +1,33 @@
+import threading
+import time
+
+import pytest
+
+from ssil.data import ahead
+
+
+@pytest.mark.parametrize("depth", [0, 1, 3])
+def test_all_are_made_in_order(depth: int) -> None:
+    assert list(ahead(lambda item: item * 2, range(7), depth)) == [0, 2, 4, 6, 8, 10, 12]
+
+
+def test_they_are_begun_before_they_are_asked_for_and_no_further() -> None:
+    begun: list[int] = []
+
+    def make(item: int) -> int:
+        begun.append(item)
+        return item
+
+    made = ahead(make, range(10), 2)
+    assert next(made) == 0
+    time.sleep(0.1)
+    assert begun == [0, 1, 2]
+    made.close()  # type: ignore[attr-defined]
+    assert not [thread for thread in threading.enumerate() if thread.name.startswith("ahead")]
+
+
+def test_an_error_comes_where_its_result_would() -> None:
+    made = ahead(lambda item: 1 // item, [1, 0, 1], 2)
+    assert next(made) == 1
+    with pytest.raises(ZeroDivisionError):
+        next(made)

@@ -1,0 +1,162 @@
+"""Bad files, each with its line in the report; the rest goes on."""
+
+import os
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from PIL import Image
+
+from ssil.data import Dataset, load
+from ssil.data import survey as surveys
+from ssil.data.cache import cache_dir
+from ssil.data.listing import Files
+from ssil.errors import UserError
+
+
+def paint(folder: Path, count: int = 4, size: tuple[int, int] = (40, 30)) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    for number in range(count):
+        Image.effect_noise(size, 50 + number).convert("RGB").save(folder / f"{number}.jpg", quality=95)
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    for name in "ab":
+        paint(tmp_path / name)
+    return tmp_path
+
+
+def reasons(dataset: Dataset) -> dict[str, str]:
+    return {remark.path: remark.reason for remark in dataset.remarks}
+
+
+def _bomb(path: Path) -> None:
+    """A PNG of a few bytes that claims to have 12,000 x 12,000 pixels."""
+    header = (12_000).to_bytes(4, "big") * 2 + b"\x08\x02\x00\x00\x00"
+    chunks = ((b"IHDR", header), (b"IDAT", zlib.compress(b"\0" * 1000)), (b"IEND", b""))
+    body = b"".join(
+        len(data).to_bytes(4, "big") + kind + data + zlib.crc32(kind + data).to_bytes(4, "big") for kind, data in chunks
+    )
+    path.write_bytes(b"\x89PNG\r\n\x1a\n" + body)
+
+
+def _truncated(path: Path) -> None:
+    whole = (path.parent / "0.jpg").read_bytes()
+    path.write_bytes(whole[: len(whole) // 2])
+
+
+def _panorama(path: Path) -> None:
+    Image.new("RGB", (30_000, 20)).save(path, format="JPEG")
+
+
+BAD: dict[str, tuple[Callable[[Path], object], str]] = {
+    "empty": (lambda path: path.touch(), "empty"),
+    "text": (lambda path: path.write_text("hello"), "not an image"),
+    "truncated": (_truncated, "truncated"),
+    "bomb": (_bomb, "more than 89,478,485"),
+    "panorama": (_panorama, "30,000 x 20"),
+    "link": (lambda path: path.symlink_to("nowhere"), "no such file"),
+    "pipe": (os.mkfifo, "empty"),
+}
+
+
+@pytest.mark.parametrize("kind", BAD)
+def test_a_bad_file_has_its_line_and_the_rest_goes_on(tree: Path, kind: str) -> None:
+    make, reason = BAD[kind]
+    make(tree / "a" / "bad.jpg")
+    dataset = load(str(tree))
+    assert len(dataset.train) + len(dataset.test) == 8
+    (remark,) = dataset.left_out
+    assert remark.path == "a/bad.jpg"
+    assert reason in remark.reason
+    assert "\n" not in remark.reason
+    with pytest.raises(UserError, match=r"a/bad\.jpg: .*--strict"):
+        load(str(tree), strict=True)
+
+
+def test_a_file_that_may_not_be_read(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    read = Files.read
+
+    def refused(self: Files, index: int) -> bytes:
+        if self.names[index] == "b/1.jpg":
+            raise PermissionError(13, "Permission denied")
+        return read(self, index)
+
+    monkeypatch.setattr(Files, "read", refused)
+    assert reasons(load(str(tree))) == {"b/1.jpg": "permission denied"}
+    monkeypatch.undo()
+    assert not load(str(tree)).remarks  # what could not be read is not noted: it was mended without a trace
+
+
+def test_a_class_of_one_image_is_remarked_on(tree: Path) -> None:
+    paint(tree / "c", 1)
+    dataset = load(str(tree))
+    assert dataset.classes == ("a", "b", "c")
+    assert "single image" in reasons(dataset)["c"]
+    assert not dataset.left_out
+
+
+def test_classes_that_differ_by_case_are_remarked_on(tree: Path) -> None:
+    paint(tree / "A")
+    dataset = load(str(tree))
+    assert len(dataset.classes) == 3
+    assert any("case" in reason for reason in reasons(dataset).values())
+
+
+def test_a_class_without_a_good_image_is_left_out(tree: Path) -> None:
+    (tree / "aa").mkdir()
+    (tree / "aa" / "x.jpg").write_text("no")
+    dataset = load(str(tree))
+    assert dataset.classes == ("a", "b")
+    assert sorted(set(dataset.train.labels.tolist())) == [0, 1]
+    assert "no readable image" in reasons(dataset)["aa"]
+
+
+def test_a_set_of_bad_files_only_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a" / "x.jpg").write_text("no")
+    with pytest.raises(UserError, match=r"no image to train on; a/x\.jpg: not an image"):
+        load(str(tmp_path))
+
+
+@pytest.fixture
+def examined(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The lengths of the files that are decoded."""
+    seen: list[int] = []
+    examine = surveys.examine
+
+    def spy(data: bytes) -> surveys.Found:
+        seen.append(len(data))
+        return examine(data)
+
+    monkeypatch.setattr(surveys, "examine", spy)
+    return seen
+
+
+def test_files_are_examined_once_and_again_when_they_change(tree: Path, examined: list[int]) -> None:
+    (tree / "a" / "bad.jpg").write_text("no")
+    first = load(str(tree))
+    assert len(examined) == 9
+    second = load(str(tree))
+    assert len(examined) == 9
+    assert (first.fingerprint, first.remarks) == (second.fingerprint, second.remarks)
+    Image.new("RGB", (20, 20), "red").save(tree / "b" / "3.jpg")
+    third = load(str(tree))
+    assert len(examined) == 10
+    assert third.fingerprint != first.fingerprint
+
+
+def test_a_damaged_note_costs_time_only(tree: Path, examined: list[int]) -> None:
+    load(str(tree))
+    for path in (cache_dir() / "surveys").iterdir():
+        path.write_bytes(b"damaged")
+    load(str(tree))
+    assert len(examined) == 16
+
+
+def test_progress_is_told(tree: Path) -> None:
+    told: list[tuple[int, int]] = []
+    load(str(tree), told=lambda done, files: told.append((done, files)))
+    assert told[-1] == (8, 8)

@@ -1,0 +1,69 @@
+"""Runs on image files: where they are kept changes nothing; what was left out is told."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from ssil import RunConfig, run
+from ssil.record import Record
+
+
+@pytest.fixture(scope="module")
+def photos(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Four classes of six noisy pictures, some large; one more file is no image."""
+    folder, noise = tmp_path_factory.mktemp("photos"), np.random.default_rng(0)
+    for number in range(24):
+        small = Image.fromarray(noise.integers(0, 255, (8, 10, 3), dtype=np.uint8))
+        path = folder / "abcd"[number % 4] / f"{number}.jpg"
+        path.parent.mkdir(exist_ok=True)
+        small.resize((200, 150) if number % 3 else (50, 40), Image.Resampling.BICUBIC).save(path)
+    (folder / "a" / "notes.jpg").write_text("no image")
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def _cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SSIL_CACHE", str(tmp_path / "cache"))
+
+
+def learn(photos: Path, **settings: Any) -> Record:
+    return run(
+        RunConfig(
+            dataset=str(photos),
+            image_size=32,
+            augment="crop",
+            tasks=2,
+            backbone="resnet14",
+            epochs=2,
+            batch=8,
+            memory=8,
+            **settings,
+        )
+    )
+
+
+def results(record: Record) -> list[dict[str, Any]]:
+    timings = {"seconds", "seconds_by_phase", "images_per_second", "peak_memory_mb"}
+    return [task.model_dump(exclude=timings) for task in record.tasks]
+
+
+def test_where_images_are_kept_changes_nothing(photos: Path) -> None:
+    resident = learn(photos, in_memory=True)
+    assert results(learn(photos, in_memory=False)) == results(resident)
+    assert results(learn(photos, in_memory=False, hold_exemplars="bytes")) == results(resident)
+    assert results(learn(photos, in_memory=False, hold_exemplars="decoded")) == results(resident)
+
+
+def test_what_is_left_out_is_told(photos: Path, tmp_path: Path) -> None:
+    record = learn(photos, out=tmp_path / "run")
+    assert record.provenance["left_out"] == 1
+    assert record.provenance["skipped_files"] == ["a/notes.jpg"]
+    assert (tmp_path / "run" / "remarks.csv").read_text().splitlines() == [
+        "path,reason,left_out",
+        "a/notes.jpg,not an image,True",
+    ]
+    again = learn(photos, out=tmp_path / "run", in_memory=False, strict=False)
+    assert results(again) == results(record)

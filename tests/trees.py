@@ -1,0 +1,49 @@
+"""Small trees of image files, laid out as real sets are."""
+
+import io
+from functools import cache
+from pathlib import Path
+
+from PIL import Image
+
+from ssil.data.listing import Listing
+
+
+@cache
+def encoded(suffix: str, grey: int) -> bytes:
+    """A picture of one shade of grey, 8 pixels square."""
+    file = io.BytesIO()
+    Image.new("RGB", (8, 8), (grey, grey, grey)).save(file, Image.registered_extensions()[suffix.lower()])
+    return file.getvalue()
+
+
+def picture(path: Path, grey: int = 0) -> None:
+    """A picture in a file, with its folders."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(encoded(path.suffix, grey))
+
+
+def pictures(path: Path, *names: str) -> None:
+    """Files with their number as their shade of grey."""
+    for number, name in enumerate(names):
+        picture(path / name, number)
+
+
+def grey(listing: Listing, index: int) -> int:
+    """The shade of a picture that a listing lists."""
+    with Image.open(io.BytesIO(listing.source.read(index))) as image:
+        return int(image.convert("L").getpixel((0, 0)))  # type: ignore[arg-type]
+
+
+def listed(listing: Listing) -> dict[str, list[str]]:
+    """The files of each class."""
+    found: dict[str, list[str]] = {name: [] for name in listing.classes}
+    for name, label in zip(listing.source.names, listing.labels.tolist(), strict=True):
+        found[listing.classes[label]].append(name)
+    return found
+
+
+def held_out(listing: Listing) -> set[str]:
+    """The files that are for testing."""
+    assert listing.tested is not None
+    return {name for name, which in zip(listing.source.names, listing.tested, strict=True) if which}
