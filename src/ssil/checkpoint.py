@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -12,26 +11,13 @@ from safetensors import SafetensorError
 from torch import Tensor
 
 from ssil.errors import UserError
+from ssil.files import replacing
 
 
 def write_atomic(path: Path, data: bytes) -> None:
-    """Write a file so that a reader sees the old content or the new, never a part, even after a power cut."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    aside = path.with_name(f".{path.name}.part")
-    with aside.open("wb") as file:
+    """Write a file all at once."""
+    with replacing(path) as file:
         file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
-    aside.replace(path)
-    _flush_folder(path.parent)
-
-
-def _flush_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def write_json(path: Path, value: Any) -> None:

@@ -1,11 +1,10 @@
 """A run's directory: its lock, its record, its checkpoints, its log."""
 
 import csv
-import fcntl
 import json
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -20,6 +19,7 @@ from ssil.config import checkpoint_interval
 from ssil.data import Remark
 from ssil.engine import fresh, placed
 from ssil.errors import UserError
+from ssil.files import LOCK, locked
 from ssil.memory import Memory
 from ssil.method import Method
 from ssil.metrics import Predictions
@@ -57,27 +57,16 @@ class RunDirectory:
         self.interval = checkpoint_interval(checkpoint_every)
         self._begin_interval()
 
-    @contextmanager
-    def locked(self) -> Iterator[None]:
+    def locked(self) -> AbstractContextManager[None]:
         """Hold the directory: a second process is refused."""
-        if self.folder.is_dir() and not self._ours():
-            raise UserError(f"out: {self.folder} is not empty and holds no run; give a new directory")
-        try:
-            self.folder.mkdir(parents=True, exist_ok=True)
-            lock = (self.folder / "lock").open("w")
-        except OSError as error:
-            raise UserError(f"out: {self.folder} can't be written ({error.strerror}); give another directory") from None
-        with lock as file:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError:
-                raise UserError(f"out: another process is at work in {self.folder}; wait, or give another") from None
-            yield
+        return locked(self.folder, "run", self._ours())
 
     def _ours(self) -> bool:
         """Whether there is nothing here but what a run leaves."""
+        if not self.folder.is_dir():
+            return False
         names = {path.name for path in self.folder.iterdir()}
-        return not names or not names.isdisjoint({"lock", "record.json"})
+        return not names or not names.isdisjoint({LOCK, "record.json"})
 
     def restore(self, plan: Plan) -> State:
         """The state to go on from: the last checkpoint's, or a new run's."""

@@ -1,73 +1,41 @@
-"""Files that a killed process leaves whole or not at all, in a directory that one process at a time writes to."""
+"""The files of a store: written all at once, read with care."""
 
-import fcntl
-import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import BinaryIO, TypeVar
 
 import pyarrow as pa
 from pydantic import BaseModel, ValidationError
 
+from ssil import files
 from ssil.data.store.layout import PREPARE, STORE, is_store
 from ssil.errors import UserError
 
-LOCK = "lock"
 Model = TypeVar("Model", bound=BaseModel)
 
 
 @contextmanager
 def replacing(path: Path) -> Iterator[BinaryIO]:
-    """A file to write; at the end it is flushed and renamed to this path, of which a reader never sees a part."""
-    aside = _aside(path)
+    """A file to write all at once; a full disk stops the command, not the store."""
     try:
-        with aside.open("wb") as file:
+        with files.replacing(path) as file:
             yield file
-            file.flush()
-            os.fsync(file.fileno())
-        aside.replace(path)
-        _flush_folder(path.parent)
     except OSError as error:
         reason = error.strerror or str(error)
         raise UserError(f"out: {path} can't be written ({reason}); mend that, and the same command goes on") from error
     finally:
-        aside.unlink(missing_ok=True)
+        files.aside(path).unlink(missing_ok=True)
 
 
-def _aside(path: Path) -> Path:
-    return path.with_name(f".{path.name}.part")
-
-
-def _flush_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-@contextmanager
-def locked(folder: Path) -> Iterator[None]:
-    """Hold a store's directory, new or begun: any other is refused, and so is a second process."""
-    if folder.exists() and not _ours(folder):
-        raise UserError(f"out: {folder} is not empty and holds no store; give a new directory")
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        lock = (folder / LOCK).open("w")
-    except OSError as error:
-        raise UserError(f"out: {folder} can't be written ({error.strerror}); give another directory") from None
-    with lock as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            raise UserError(f"out: another process is at work in {folder}; wait, or give another") from None
-        yield
+def locked(folder: Path) -> AbstractContextManager[None]:
+    """Hold a store's directory, new or begun."""
+    return files.locked(folder, "store", _ours(folder))
 
 
 def _ours(folder: Path) -> bool:
     """Whether there is a store, or only what one leaves that was stopped before it had begun."""
-    begun = {LOCK, _aside(folder / PREPARE).name}
+    begun = {files.LOCK, files.aside(folder / PREPARE).name}
     return is_store(folder) or (folder.is_dir() and begun.issuperset(path.name for path in folder.iterdir()))
 
 

@@ -1,0 +1,231 @@
+"""How fast photographs become training batches: ssil against the usual pipeline, side by side in one run.
+
+python benchmarks/loading.py PHOTOS [--seconds 20] [--rounds 3]
+python benchmarks/loading.py --startup [--images 1200000]
+
+PHOTOS is a folder with a sub-folder a class. Three pipelines take turns, each in a process of its own, all with the
+same files and two decoding workers. Each delivers batches of 64 random parts of photographs (8 % to 100 % of the area,
+sides 3:4 to 4:3), resized to 224 pixels, half of them mirrored, as normalised float32:
+
+- usual: torch's DataLoader with two processes; Pillow decodes, crops and resizes; then a tensor, normalised;
+- files: ssil reads the same files;
+- store: ssil reads a store with a short side of 256 pixels (`ssil data prepare --short-side 256`).
+
+What is counted are images a second, after some batches that warm up. Memory is the peak of the summed proportional set
+sizes (Pss) of the pipeline's processes. `--startup` makes a store of many tiny images, and opens it twice, each time in
+a new process; the second time counts.
+"""
+
+import argparse
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from io import BytesIO
+from itertools import count
+from multiprocessing import get_context
+from multiprocessing.connection import Connection
+from pathlib import Path
+from statistics import mean, stdev
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+import torch
+from PIL import Image
+from torch import Tensor
+from torch.utils.data import DataLoader, Dataset, RandomSampler
+
+from ssil.data import Transform, ahead, find_listing, load
+from ssil.data.crop import NUMBERS, random_box
+from ssil.data.encoded import Encoded
+from ssil.data.find import Asked
+from ssil.data.listing import Files, Listing, Look
+from ssil.data.store import prepare
+
+SIZE, BATCH, WORKERS, SHORT_SIDE, WARM = 224, 64, 2, 256, 6
+LOOK = Look(SIZE)
+
+
+class Usual(Dataset[Tensor]):
+    """Photographs, as most programs read them."""
+
+    def __init__(self, paths: Sequence[Path]) -> None:
+        self.paths = paths
+        self.mean, self.std = (torch.tensor(values).view(3, 1, 1) for values in (LOOK.mean, LOOK.std))
+
+    def __len__(self) -> int:
+        return len(self.paths)
+
+    def __getitem__(self, index: int) -> Tensor:
+        with self.paths[index].open("rb") as file:
+            image = Image.open(file).convert("RGB")
+        *crop, mirrored = torch.rand(NUMBERS + 1).tolist()
+        left, top, width, height = random_box(*image.size, crop)
+        image = image.crop((left, top, left + width, top + height)).resize((SIZE, SIZE), Image.Resampling.BILINEAR)
+        if mirrored < 0.5:
+            image = image.transpose(Image.Transpose.FLIP_LEFT_RIGHT)
+        pixels = torch.from_numpy(np.array(image)).permute(2, 0, 1).contiguous()
+        return pixels.float().div(255).sub_(self.mean).div_(self.std)
+
+
+def encoded(path: Path) -> tuple[Encoded, Transform]:
+    """The training images of a folder or a store, not held in memory."""
+    dataset = load(str(path), image_size=SIZE, augment="crop", in_memory=False, threads=WORKERS)
+    assert isinstance(dataset.train.images, Encoded)
+    return dataset.train.images, dataset.transform
+
+
+def usual(path: Path) -> Iterator[Tensor]:
+    images, _ = encoded(path)
+    assert isinstance(images.source, Files)
+    dataset = Usual([images.source.root / images.source.names[row] for row in images.rows])
+    sampler = RandomSampler(dataset, replacement=True, num_samples=10**9)
+    yield from DataLoader(dataset, BATCH, sampler=sampler, num_workers=WORKERS)
+
+
+def ours(path: Path) -> Iterator[Tensor]:
+    images, transform = encoded(path)
+    generator = torch.Generator().manual_seed(0)
+    draws = (transform.draw(BATCH, generator) for _ in count())
+    batches = ((torch.randint(len(images), (BATCH,), generator=generator), drawn) for drawn in draws)
+    for pixels, drawn in ahead(lambda batch: (images.fetch(*batch), batch[1]), batches, depth=2):
+        yield transform.train(pixels, drawn)
+
+
+def pace(pipeline: Callable[[Path], Iterator[Tensor]], path: Path, seconds: float, answer: Connection) -> None:
+    """Send the images a second of a pipeline."""
+    torch.set_num_threads(1)
+    batches = pipeline(path)
+    for _ in range(WARM):
+        next(batches)
+    started, images = time.perf_counter(), 0
+    while time.perf_counter() < started + seconds:
+        images += len(next(batches))
+    answer.send(images / (time.perf_counter() - started))
+
+
+def opening(path: Path, answer: Connection) -> None:
+    """Send the seconds that opening a store takes, the bytes read meanwhile, and those that came from the disk."""
+    before, started = transfers(), time.perf_counter()
+    encoded(path)
+    seconds, after = time.perf_counter() - started, transfers()
+    answer.send((seconds, after["rchar"] - before["rchar"], after["read_bytes"] - before["read_bytes"]))
+
+
+def transfers() -> dict[str, int]:
+    """What this process has read and written."""
+    lines = Path("/proc/self/io").read_text().splitlines()
+    return {name: int(value) for name, value in (line.split(": ") for line in lines)}
+
+
+def watched(act: Callable[..., None], *arguments: object) -> tuple[Any, int]:
+    """What a new process sends, and the peak of the memory of it and its descendants, in bytes."""
+    context = get_context("spawn")
+    answer, sender = context.Pipe(duplex=False)
+    process = context.Process(target=act, args=(*arguments, sender))
+    process.start()
+    sender.close()
+    peak = 0
+    while not answer.poll(0.5):
+        peak = max(peak, sum(map(pss, tree(process.pid or 0))))
+    sent = answer.recv()
+    process.join()
+    return sent, peak
+
+
+def tree(root: int) -> set[int]:
+    """A process and its descendants."""
+    parents = {int(path.name): parent(path) for path in Path("/proc").iterdir() if path.name.isdigit()}
+    found, more = {root}, {root}
+    while more:
+        more = {pid for pid, above in parents.items() if above in more}
+        found |= more
+    return found
+
+
+def parent(process: Path) -> int | None:
+    with suppress(OSError):
+        return int((process / "stat").read_text().rpartition(")")[2].split()[1])
+    return None
+
+
+def pss(pid: int) -> int:
+    with suppress(OSError):
+        lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
+        return sum(1024 * int(line.split()[1]) for line in lines if line.startswith("Pss:"))
+    return 0
+
+
+def compare(photos: Path, seconds: float, rounds: int) -> None:
+    """Print the table."""
+    with TemporaryDirectory() as folder:
+        store = Path(folder) / "store"
+        listing = find_listing(str(photos), Asked())
+        assert listing is not None
+        prepare(listing, store, SHORT_SIDE)
+        pipelines = {"usual": (usual, photos), "files": (ours, photos), "store": (ours, store)}
+        for path in (photos, store):
+            encoded(path)  # surveyed, and in the system's cache
+        turns = [{name: watched(pace, *what, seconds) for name, what in pipelines.items()} for _ in range(rounds)]
+    print("| pipeline | images a second | times the usual | peak memory |\n|---|---|---|---|")
+    for name in pipelines:
+        paces = [turn[name][0] for turn in turns]
+        ratios = [turn[name][0] / turn["usual"][0] for turn in turns]
+        memory = max(turn[name][1] for turn in turns) / 1e6
+        print(f"| {name} | {spread(paces, 0)} | {spread(ratios, 2)} | {memory:,.0f} MB |")
+
+
+def spread(values: Sequence[float], digits: int) -> str:
+    """Mean and standard deviation."""
+    deviation = f" ± {stdev(values):.{digits}f}" if len(values) > 1 else ""
+    return f"{mean(values):,.{digits}f}{deviation}"
+
+
+@dataclass(frozen=True)
+class Tiny:
+    """The same small picture many times: a source."""
+
+    names: tuple[str, ...]
+    picture: bytes
+
+    def read(self, index: int) -> bytes:
+        return self.picture
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+
+def startup(images: int) -> None:
+    """Print how long the second opening of a large store takes."""
+    picture = BytesIO()
+    Image.new("RGB", (8, 8)).save(picture, "jpeg")
+    names = tuple(f"{number // 1300:04d}/{number:07d}.jpg" for number in range(images))
+    classes = tuple(f"{label:04d}" for label in range(-(-images // 1300)))
+    listing = Listing("tiny", Tiny(names, picture.getvalue()), np.arange(images) // 1300, classes, LOOK)
+    with TemporaryDirectory() as folder:
+        prepare(listing, Path(folder) / "store")
+        for _ in range(2):
+            (seconds, read, disk), memory = watched(opening, Path(folder) / "store")
+    print("| images | seconds to open | read | of it from the disk | peak memory |\n|---|---|---|---|---|")
+    print(f"| {images:,} | {seconds:.2f} | {read / 1e6:.1f} MB | {disk / 1e6:.1f} MB | {memory / 1e6:,.0f} MB |")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("photos", type=Path, nargs="?", help="a folder with a sub-folder a class")
+    parser.add_argument("--seconds", type=float, default=20)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--startup", action="store_true")
+    parser.add_argument("--images", type=int, default=1_200_000)
+    arguments = parser.parse_args()
+    if arguments.startup:
+        startup(arguments.images)
+    elif arguments.photos:
+        compare(arguments.photos, arguments.seconds, arguments.rounds)
+    else:
+        parser.error("give a folder of photographs, or --startup")
+
+
+if __name__ == "__main__":
+    main()
