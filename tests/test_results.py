@@ -7,7 +7,13 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-STREAMS = {"cifar100-small": "cifar100-small.md", "cifar100-methods": "methods.md", "glyphs-10": "methods.md"}
+STREAMS = {
+    "cifar100-small": "cifar100-small.md",
+    "cifar100-methods": "methods.md",
+    "glyphs-10": "methods.md",
+    "glyphs-largebase": "methods.md",
+    "glyphs-growing": "methods.md",
+}
 
 
 @pytest.mark.parametrize(("stream", "document"), STREAMS.items())
