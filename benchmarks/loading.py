@@ -3,23 +3,25 @@
 python benchmarks/loading.py PHOTOS [--seconds 20] [--rounds 3]
 python benchmarks/loading.py --startup [--images 1200000]
 
-PHOTOS is a folder with a sub-folder a class. Three pipelines take turns, each in a process of its own, all with the
-same files and two decoding workers. Each delivers batches of 64 random parts of photographs (8 % to 100 % of the area,
-sides 3:4 to 4:3), resized to 224 pixels, half of them mirrored, as normalised float32:
+PHOTOS is a folder with a sub-folder a class. Three pipelines take turns, each in a process of its own, with the same
+files, on the same cores (two are right for it: `taskset -c 0,1`). Each delivers batches of 64 random parts of
+photographs (8 % to 100 % of the area, sides 3:4 to 4:3), resized to 224 pixels, half of them mirrored, as normalised
+float32:
 
 - usual: torch's DataLoader with two processes; Pillow decodes, crops and resizes; then a tensor, normalised;
-- files: ssil reads the same files;
+- files: ssil reads the same files, with three decoding threads;
 - store: ssil reads a store with a short side of 256 pixels (`ssil data prepare --short-side 256`).
 
 What is counted are images a second, after some batches that warm up. Memory is the peak of the summed proportional set
 sizes (Pss) of the pipeline's processes. `--startup` makes a store of many tiny images, and opens it twice, each time in
-a new process; the second time counts.
+a new process; the second time counts (what is read excludes pages that are mapped; memory is growth of Pss).
 """
 
 import argparse
+import os
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from io import BytesIO
 from itertools import count
@@ -34,7 +36,7 @@ import numpy as np
 import torch
 from PIL import Image
 from torch import Tensor
-from torch.utils.data import DataLoader, Dataset, RandomSampler
+from torch.utils.data import DataLoader, Dataset, Sampler
 
 from ssil.data import Transform, ahead, find_listing, load
 from ssil.data.crop import NUMBERS, random_box
@@ -45,6 +47,7 @@ from ssil.data.store import prepare
 
 SIZE, BATCH, WORKERS, SHORT_SIDE, WARM = 224, 64, 2, 256, 6
 LOOK = Look(SIZE)
+Pipeline = Generator[Tensor, None, None]
 
 
 class Usual(Dataset[Tensor]):
@@ -71,20 +74,41 @@ class Usual(Dataset[Tensor]):
 
 def encoded(path: Path) -> tuple[Encoded, Transform]:
     """The training images of a folder or a store, not held in memory."""
-    dataset = load(str(path), image_size=SIZE, augment="crop", in_memory=False, threads=WORKERS)
+    dataset = load(str(path), image_size=SIZE, augment="crop", in_memory=False, threads=WORKERS + 1)
     assert isinstance(dataset.train.images, Encoded)
     return dataset.train.images, dataset.transform
 
 
-def usual(path: Path) -> Iterator[Tensor]:
-    images, _ = encoded(path)
+def paths(photos: Path) -> list[Path]:
+    """The files of a folder's training images."""
+    images, _ = encoded(photos)
     assert isinstance(images.source, Files)
-    dataset = Usual([images.source.root / images.source.names[row] for row in images.rows])
-    sampler = RandomSampler(dataset, replacement=True, num_samples=10**9)
-    yield from DataLoader(dataset, BATCH, sampler=sampler, num_workers=WORKERS)
+    return [images.source.root / images.source.names[row] for row in images.rows]
 
 
-def ours(path: Path) -> Iterator[Tensor]:
+class Endless(Sampler[int]):
+    """Random indices until it is stopped."""
+
+    def __init__(self, length: int) -> None:
+        self.length, self.stopped = length, False
+
+    def __iter__(self) -> Iterator[int]:
+        while not self.stopped:
+            yield int(torch.randint(self.length, ()))
+
+
+def usual(files: Sequence[Path]) -> Pipeline:
+    sampler = Endless(len(files))
+    batches = iter(DataLoader(Usual(files), BATCH, sampler=sampler, num_workers=WORKERS))
+    try:
+        yield from batches
+    finally:  # workers that are stopped amid their work don't always go quietly
+        sampler.stopped = True
+        for _ in batches:
+            pass
+
+
+def ours(path: Path) -> Pipeline:
     images, transform = encoded(path)
     generator = torch.Generator().manual_seed(0)
     draws = (transform.draw(BATCH, generator) for _ in count())
@@ -93,24 +117,31 @@ def ours(path: Path) -> Iterator[Tensor]:
         yield transform.train(pixels, drawn)
 
 
-def pace(pipeline: Callable[[Path], Iterator[Tensor]], path: Path, seconds: float, answer: Connection) -> None:
-    """Send the images a second of a pipeline."""
-    torch.set_num_threads(1)
-    batches = pipeline(path)
+def pace(batches: Iterator[Tensor], seconds: float) -> float:
+    """Images a second."""
     for _ in range(WARM):
         next(batches)
     started, images = time.perf_counter(), 0
     while time.perf_counter() < started + seconds:
         images += len(next(batches))
-    answer.send(images / (time.perf_counter() - started))
+    return images / (time.perf_counter() - started)
+
+
+def run(pipeline: Callable[[Any], Pipeline], of: object, seconds: float, answer: Connection) -> None:
+    """Send the pace of a pipeline."""
+    torch.set_num_threads(1)
+    with closing(pipeline(of)) as batches:
+        answer.send(pace(batches, seconds))
 
 
 def opening(path: Path, answer: Connection) -> None:
-    """Send the seconds that opening a store takes, the bytes read meanwhile, and those that came from the disk."""
-    before, started = transfers(), time.perf_counter()
-    encoded(path)
+    """Send what opening a store takes: seconds, bytes read, bytes read from the disk, bytes of memory."""
+    before, memory, started = transfers(), pss(os.getpid()), time.perf_counter()
+    dataset = encoded(path)
     seconds, after = time.perf_counter() - started, transfers()
-    answer.send((seconds, after["rchar"] - before["rchar"], after["read_bytes"] - before["read_bytes"]))
+    read, disk = (after[name] - before[name] for name in ("rchar", "read_bytes"))
+    answer.send((seconds, read, disk, pss(os.getpid()) - memory))
+    del dataset
 
 
 def transfers() -> dict[str, int]:
@@ -164,10 +195,8 @@ def compare(photos: Path, seconds: float, rounds: int) -> None:
         listing = find_listing(str(photos), Asked())
         assert listing is not None
         prepare(listing, store, SHORT_SIDE)
-        pipelines = {"usual": (usual, photos), "files": (ours, photos), "store": (ours, store)}
-        for path in (photos, store):
-            encoded(path)  # surveyed, and in the system's cache
-        turns = [{name: watched(pace, *what, seconds) for name, what in pipelines.items()} for _ in range(rounds)]
+        pipelines = {"usual": (usual, paths(photos)), "files": (ours, photos), "store": (ours, store)}
+        turns = [{name: watched(run, *what, seconds) for name, what in pipelines.items()} for _ in range(rounds)]
     print("| pipeline | images a second | times the usual | peak memory |\n|---|---|---|---|")
     for name in pipelines:
         paces = [turn[name][0] for turn in turns]
@@ -190,6 +219,7 @@ class Tiny:
     picture: bytes
 
     def read(self, index: int) -> bytes:
+        """The picture."""
         return self.picture
 
     def __len__(self) -> int:
@@ -206,9 +236,9 @@ def startup(images: int) -> None:
     with TemporaryDirectory() as folder:
         prepare(listing, Path(folder) / "store")
         for _ in range(2):
-            (seconds, read, disk), memory = watched(opening, Path(folder) / "store")
-    print("| images | seconds to open | read | of it from the disk | peak memory |\n|---|---|---|---|---|")
-    print(f"| {images:,} | {seconds:.2f} | {read / 1e6:.1f} MB | {disk / 1e6:.1f} MB | {memory / 1e6:,.0f} MB |")
+            (seconds, *sizes), _ = watched(opening, Path(folder) / "store")
+    print("| images | seconds to open | read | of it from the disk | memory |\n|---|---|---|---|---|")
+    print(f"| {images:,} | {seconds:.2f} | {' | '.join(f'{size / 1e6:.1f} MB' for size in sizes)} |")
 
 
 def main() -> None:

@@ -15,6 +15,7 @@ ANOTHER: dict[str, Any] = {
     "max_per_class": 5,
     "train_per_class": 5,
     "test_per_class": 5,
+    "split_seed": 5,
     "image_size": 16,
     "augment": "none",
     "validation": 0.25,

@@ -1,5 +1,6 @@
 """Runs on image files: where they are kept changes nothing; what was left out is told."""
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +9,7 @@ import pytest
 from PIL import Image
 
 from ssil import RunConfig, run
+from ssil.errors import UserError
 from ssil.record import Record
 
 
@@ -67,3 +69,15 @@ def test_what_is_left_out_is_told(photos: Path, tmp_path: Path) -> None:
     ]
     again = learn(photos, out=tmp_path / "run", in_memory=False, strict=False)
     assert results(again) == results(record)
+
+
+def test_a_folder_may_move_but_not_change(photos: Path, tmp_path: Path) -> None:
+    here, there = tmp_path / "here", tmp_path / "there"
+    shutil.copytree(photos, here)
+    first = learn(here, out=tmp_path / "run")
+    here.rename(there)
+    assert results(learn(there, out=tmp_path / "run")) == results(first)
+    there.rename(here)
+    Image.new("RGB", (50, 40), "red").save(here / "a" / "new.jpg")
+    with pytest.raises(UserError, match="begun with other images"):
+        learn(here, out=tmp_path / "run")

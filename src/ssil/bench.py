@@ -13,6 +13,8 @@ from ssil.randomness import Randomness
 from ssil.types import Images, Output, Samples
 
 BATCH = 512
+PIXELS = BATCH * 64 * 64
+"""Of a batch that is only looked at: so many pictures of 64 pixels or less a side, fewer of larger ones."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +41,9 @@ class Bench:
     ) -> Iterator[tuple[Tensor, Output]]:
         """The network's outputs batch by batch, with the indices they belong to; it is put in eval mode."""
         network.eval()
-        images, parts = self._images(samples), indices.split(BATCH)
+        images = self._images(samples)
+        height, width, _ = images.shape
+        parts = indices.split(max(1, min(BATCH, PIXELS // (height * width))))
         for part, pixels in zip(parts, ahead(images.fetch, parts, images.ahead), strict=True):
             with torch.inference_mode(), self.fabric.autocast():
                 output = network(self.transform.test(pixels, self.dtype))

@@ -63,6 +63,7 @@ class RunConfig(BaseModel):
     max_per_class: Positive | None = Field(None, description="use at most so many images a class (image files)")
     train_per_class: Positive | None = Field(None, description="training images a class")
     test_per_class: Positive | None = Field(None, description="test images a class")
+    split_seed: int | None = Field(None, ge=0, description="of a random test split (default: 0)")
     image_size: Positive | None = Field(None, description="pixels a side, where the data set leaves a choice")
     augment: Literal["crop", "shift", "none"] | None = Field(
         None, description="training views of image files: random resized crops, small shifts, or none of these"
@@ -104,8 +105,10 @@ class RunConfig(BaseModel):
 
     out: Path | None = Field(None, description="the run's directory; the same command goes on where it stopped")
     data_root: Path | None = Field(None, description="where downloads are or go (default: $SSIL_DATA)")
-    strict: bool = Field(False, description="stop at the first bad image file, instead of leaving it out")
-    in_memory: bool | None = Field(None, description="hold all image files in memory (default: if they fit well)")
+    strict: bool = Field(False, description="stop at anything odd about the image files, instead of going on")
+    in_memory: bool | None = Field(
+        None, description="hold all image files in memory (default: if a quarter of it is enough)"
+    )
     hold_exemplars: Literal["bytes", "decoded"] | None = Field(
         None, description="hold the exemplars of a set that is not in memory, as their bytes or decoded"
     )

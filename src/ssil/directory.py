@@ -99,10 +99,11 @@ class RunDirectory:
 
     def keep_remarks(self, remarks: Sequence[Remark]) -> None:
         """What was left out of the data, and what is odd about it, in `remarks.csv`."""
+        path = self.folder / "remarks.csv"
+        path.unlink(missing_ok=True)
         if remarks:
-            with (self.folder / "remarks.csv").open("w", newline="") as file:
-                writer = csv.writer(file)
-                writer.writerows([Remark._fields, *remarks])
+            with path.open("w", newline="", encoding="utf-8") as file:
+                csv.writer(file).writerows([Remark._fields, *remarks])
 
     def keep_task(self, state: State, predictions: Mapping[str, Predictions]) -> None:
         """A task is done: its predictions, the record, and the checkpoint that makes it count."""
@@ -171,9 +172,15 @@ def _resumed(record: Record, plan: Plan) -> dict[str, Any]:
 def _refuse_another(folder: Path, there: Mapping[str, Any], here: Mapping[str, Any]) -> None:
     before, now = _flat(there), _flat(here)
     changed = [name for name in sorted(before | now) if before.get(name) != now.get(name)]
+    if "data_fingerprint" not in changed:  # the same images, which may have moved
+        changed = [name for name in changed if name != "dataset"]
     both = [name for name in changed if name in before and name in now]
     if files := [name.removesuffix("_sha256") for name in both if name.endswith("_sha256")]:
         raise UserError(f"out: {folder} was begun with another content of the {files[0]}'s file; give another --out")
+    if changed == ["data_fingerprint"]:
+        raise UserError(
+            f"out: {folder} was begun with other images (some were added, removed or changed since); give another --out"
+        )
     if changed:
         shown = "; ".join(f"{name}: {_short(before.get(name))} there, {_short(now.get(name))} here" for name in changed)
         raise UserError(f"out: {folder} holds a run with other settings ({shown}); give another --out")

@@ -90,7 +90,7 @@ def _increments(config: RunConfig) -> int:
 
 def _dataset(config: RunConfig, told: Told | None) -> Dataset:
     options = {name: getattr(config, name) for name in DATA_OPTIONS}
-    dataset = data.load(config.dataset, root=config.data_root, told=told, **options)
+    dataset = data.load(config.dataset, root=config.data_root, seed=config.split_seed or 0, told=told, **options)
     return data.validation_split(dataset, config.validation, config.seed) if config.validation else dataset
 
 

@@ -1,6 +1,7 @@
 """`ssil data`: what the commands print, write and refuse."""
 
 import json
+import os
 import re
 from io import StringIO
 from pathlib import Path
@@ -14,6 +15,7 @@ from rich.console import Console
 from ssil import data
 from ssil.cli import main
 from ssil.cli.data import COMMANDS, counting
+from ssil.data import find
 from ssil.data.dataset import Dataset
 from ssil.data.store import open_store
 
@@ -42,6 +44,19 @@ def objects(out: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in out.splitlines()]
 
 
+def landmarks() -> None:
+    """Three landmarks, of 4, 6 and 7 pictures, in `lm`; the one that comes first has the later name."""
+    rows = [(f"{label + 1}00{number}", label) for label, count in enumerate((4, 6, 7)) for number in range(count)]
+    for number, (name, _) in enumerate(rows):
+        path = Path("lm", "train", *name[:3], f"{name}.jpg")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        Image.new("RGB", (8, 8), (number, 0, 0)).save(path)
+    table = "".join(f"{name},http,{label}\n" for name, label in rows)
+    Path("lm", "train.csv").write_text(f"id,url,landmark_id\n{table}")
+    titles = "".join(f"{label},Category:{name}_hill\n" for label, name in enumerate(("Cat", "Bee", "Ant")))
+    Path("lm", "train_label_to_category.csv").write_text(f"landmark_id,category\n{titles}")
+
+
 def pictures(dataset: Dataset) -> list[list[bytes]]:
     return [sorted(part.images.keys()) for part in (dataset.train, dataset.test)]
 
@@ -52,7 +67,7 @@ def test_prepare(capsys: pytest.CaptureFixture[str]) -> None:
     assert "15 images of 3 classes in store" in said
     assert re.search(r"kB before, .* kB now \(100 %\)", said)
     assert "left out: 1\n  bee/bad.png: " in said
-    assert len(open_store(Path("store")).label) == 15
+    assert len(open_store(Path("store")).source) == 15
     assert ssil("prepare", "worse", "--out", "store") == 0
     assert "store was complete already" in capsys.readouterr().out
 
@@ -121,6 +136,50 @@ def test_check_a_store(capsys: pytest.CaptureFixture[str]) -> None:
     )
 
 
+def test_check_some_classes_of_a_store(capsys: pytest.CaptureFixture[str]) -> None:
+    assert ssil("prepare", "photos", "--out", "store") == 0
+    shard, image = Path("store", "data-00000.arrow"), Path("photos", "ant", "3.png").read_bytes()
+    shard.write_bytes(shard.read_bytes().replace(image, image[:-40] + bytes(40)))
+    assert ssil("check", "store", "--classes", "1") == 2
+    assert "ant/3.png: its bytes have changed" in capsys.readouterr().out
+    Path("classes.txt").write_text("bee\n")
+    assert ssil("check", "store", "--class-list", "classes.txt") == 0
+
+
+def test_check_trusts_no_earlier_look(capsys: pytest.CaptureFixture[str]) -> None:
+    assert ssil("check", "photos") == 0
+    path = Path("photos", "ant", "1.png")
+    status, content = path.stat(), path.read_bytes()
+    path.write_bytes(content[:-60] + bytes(60))
+    os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
+    assert ssil("check", "photos") == 2
+    assert "ant/1.png: " in capsys.readouterr().out
+
+
+def test_odd_classes_are_told_of(capsys: pytest.CaptureFixture[str]) -> None:
+    for name in ("one", "none"):
+        Path("photos", name).mkdir()
+    Path("photos", "cat", "0.png").rename(Path("photos", "one", "0.png"))
+    Path("photos", "none", "0.png").touch()
+    assert ssil("check", "photos") == 2
+    checked = capsys.readouterr().out
+    assert ssil("prepare", "photos", "--out", "store") == 0
+    prepared = capsys.readouterr().out
+    for said in (checked, prepared):
+        assert "none: the class has no readable image to train on\n" in said
+        assert "one: the class has a single image" in said
+
+
+def test_names_do_no_harm(capsys: pytest.CaptureFixture[str]) -> None:
+    for name in ("two\nlines.png", "\x1b[31mred.png", os.fsdecode(b"\xff.png")):
+        Path("photos", "ant", name).touch()
+    assert ssil("check", "photos") == 2
+    out = capsys.readouterr().out
+    assert out.count("\n") == 3
+    assert "ant/two\\nlines.png: " in out
+    assert "ant/\\x1b[31mred.png: " in out
+
+
 @pytest.mark.parametrize("source", ["photos", "store"])
 def test_show(source: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert ssil("prepare", "photos", "--out", "store") == 0
@@ -157,13 +216,12 @@ def test_show_what_is_wrong(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_a_list_is_loaded_again_as_it_was(capsys: pytest.CaptureFixture[str]) -> None:
-    assert ssil("list", "worse", "--out", "split.csv", "--seed", "3") == 0
-    said = capsys.readouterr().out
-    assert "12 training and 3 test images in split.csv" in said
-    assert "load it with: ssil run --dataset split.csv --data-root worse" in said
+    assert ssil("list", "worse", "--out", "split.csv", "--split-seed", "3") == 0
+    assert capsys.readouterr().out == (
+        "12 training and 3 test images in split.csv\nload it with: ssil run --dataset split.csv --data-root worse\n"
+    )
     first, again = data.load("worse", seed=3), data.load("split.csv", root=Path("worse"), seed=9)
-    assert pictures(again) == pictures(first)
-    assert again.classes == first.classes
+    assert again.fingerprint == first.fingerprint
     assert pictures(data.load("worse", seed=9)) != pictures(first)
     assert ssil("list", "worse", "--out", "worse/split.csv") == 0
     assert "--data-root" not in capsys.readouterr().out
@@ -172,15 +230,65 @@ def test_a_list_is_loaded_again_as_it_was(capsys: pytest.CaptureFixture[str]) ->
 def test_a_list_of_a_store(capsys: pytest.CaptureFixture[str]) -> None:
     assert ssil("prepare", "photos", "--out", "store") == 0
     assert ssil("list", "store", "--out", "split.csv") == 0
-    assert "say by --data-root where these are" in capsys.readouterr().out
+    assert "--dataset split.csv --data-root DIR, where DIR holds the files that the store" in capsys.readouterr().out
     assert pictures(data.load("split.csv", root=Path("photos"))) == pictures(data.load("store"))
 
 
-def test_a_list_goes_by_keys() -> None:
+def test_a_list_keeps_the_order_of_classes() -> None:
     Path("classes.txt").write_text("cat\nant\n")
     assert ssil("list", "photos", "--out", "split.csv", "--class-list", "classes.txt") == 0
-    labels = {line.split(",")[1] for line in Path("split.csv").read_text().splitlines()[1:]}
-    assert labels == {"ant", "cat"}
+    again = data.load("split.csv", root=Path("photos"))
+    assert again.classes == ("cat", "ant")
+    assert pictures(again) == pictures(data.load("photos", class_list=Path("classes.txt")))
+
+
+def test_a_list_goes_by_keys(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    landmarks()
+    monkeypatch.setitem(find.NAMED, "landmark-v2-1k", find._landmarks(2, 50))
+    flags = ["--min-per-class", "5", "--max-per-class", "3", "--test-per-class", "2"]
+    assert ssil("list", "landmark-v2-1k", "--data-root", "lm", *flags, "--out", "lm.csv") == 0
+    said = capsys.readouterr().out.splitlines()
+    assert said[0] == "6 training and 4 test images in lm.csv"
+    assert said[1] == "load it with: ssil run --dataset lm.csv --data-root lm --image-size 224 --augment crop"
+    assert said[2] == "a table does not tell of landmark-v2-2's mean, std: these will be as for photographs"
+    head, first, *_, last = Path("lm.csv").read_text().splitlines()
+    assert head == "path,label,split,name"
+    assert re.fullmatch(r"train/2/0/0/200\d\.jpg,1,train,Bee hill", first)
+    assert last.endswith(",2,test,Ant hill")
+    whole, again = (
+        data.load("landmark-v2-1k", root=Path("lm"), min_per_class=5, max_per_class=3, test_per_class=2),
+        data.load("lm.csv", root=Path("lm"), image_size=224, augment="crop"),
+    )
+    assert again.classes == whole.classes
+    for one, other in ((again.train, whole.train), (again.test, whole.test)):  # all but mean and std, in the same order
+        assert one.images.keys() == other.images.keys()
+        assert one.labels.tolist() == other.labels.tolist()
+    assert again.fingerprint != whole.fingerprint
+
+
+def test_a_list_of_what_is_no_text(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("photos", "ant", "0.png").rename(Path("photos", "ant", os.fsdecode(b"\xff.png")))
+    assert ssil("list", "photos", "--out", "split.csv") == 2
+    assert "is no text, so no table can hold it; rename it" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("source", ["worse", "store"])
+def test_limits_choose_what_a_run_would_use(source: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert ssil("prepare", "worse", "--out", "store") == 0
+    limits = ["--min-per-class", "5", "--max-per-class", "3", "--split-seed", "4"]
+    wanted = data.load("worse", min_per_class=5, max_per_class=3, seed=4)
+    assert wanted.classes == ("bee", "cat")
+    assert ssil("list", source, "--out", "split.csv", *limits) == 0
+    assert ssil("prepare", source, "--out", "few", *limits) == 0
+    assert data.load("few").fingerprint == wanted.fingerprint
+    assert data.load("split.csv", root=Path("worse")).fingerprint == wanted.fingerprint
+    capsys.readouterr()
+    assert ssil("show", source, "--json", *limits) == 0
+    (told,) = objects(capsys.readouterr().out)
+    assert (told["images"], told["test_images"], told["classes"]) == (8, 2, 2)
+    assert told["width"]["max"] <= 35
+    assert ssil("check", source, "--json", *limits) == (2 if source == "worse" else 0)
+    assert objects(capsys.readouterr().out)[-1]["images"] == (12 if source == "worse" else 11)
 
 
 def test_a_store_is_loaded_as_its_source() -> None:
@@ -210,7 +318,7 @@ def test_export(capsys: pytest.CaptureFixture[str]) -> None:
         (["prepare", "nowhere", "--out", "s"], "give the path of a folder, a table or a store"),
         (
             ["prepare", "worse", "--out", "s", "--strict"],
-            "data: bee/bad.png: .* .--strict stops at the first such file",
+            "data: bee/bad.png: .* .the first of 1; --strict stops at any",
         ),
         (["prepare", "photos", "--out", "s", "--quality", "0"], "quality: 0 must be from 1 to 100"),
         (["prepare", "photos", "--out", "worse"], "out: worse is not empty and holds no store; give a new directory"),

@@ -52,6 +52,7 @@ EVERY_FLAG: dict[str, tuple[str, Any]] = {
     "--min-per-class": ("2", 2),
     "--max-per-class": ("9", 9),
     "--augment": ("crop", "crop"),
+    "--split-seed": ("4", 4),
     "--hold-exemplars": ("decoded", "decoded"),
     "--device": ("cpu", "cpu"),
     "--devices": ("2", 2),

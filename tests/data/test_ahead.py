@@ -26,6 +26,20 @@ def test_they_are_begun_before_they_are_asked_for_and_no_further() -> None:
     assert not [thread for thread in threading.enumerate() if thread.name.startswith("ahead")]
 
 
+def test_many_work_and_their_order_is_kept() -> None:
+    begun: list[int] = []
+
+    def make(item: int) -> int:
+        begun.append(item)
+        time.sleep(0.01 * (item % 3))
+        return -item
+
+    for number, made in enumerate(ahead(make, range(30), 4, workers=3)):
+        assert made == -number
+        assert len(begun) <= number + 1 + 4
+    assert sorted(begun) == list(range(30))
+
+
 def test_an_error_comes_where_its_result_would() -> None:
     made = ahead(lambda item: 1 // item, [1, 0, 1], 2)
     assert next(made) == 1

@@ -9,7 +9,7 @@ import torch
 from PIL import Image
 
 from ssil.data import Dataset, Transform, load
-from ssil.data.encoded import Encoded, Viewed
+from ssil.data.encoded import Encoded, Viewed, pool
 from ssil.errors import UserError
 from ssil.randomness import Randomness
 
@@ -70,6 +70,20 @@ def test_held_exemplars_are_the_same_and_not_read(
     assert all(map(torch.equal, batches(dataset), expected))
     images.hold(torch.arange(2), "bytes")
     assert len(images.held) == 2
+
+
+def test_what_is_all_in_memory_stays_there(photos: Path) -> None:
+    images = opened(photos, "crop", in_memory=True).train.images
+    assert isinstance(images, Encoded)
+    images.hold(torch.arange(1), "decoded")
+    assert len(images.held) == len(images)
+
+
+def test_decoding_threads_start_no_others(photos: Path) -> None:
+    before = torch.get_num_threads()
+    opened(photos, "crop", threads=3)
+    assert {pool(3).submit(torch.get_num_threads).result() for _ in range(6)} == {1}
+    assert torch.get_num_threads() == before
 
 
 def _forbid_reading(images: Encoded, monkeypatch: pytest.MonkeyPatch) -> None:

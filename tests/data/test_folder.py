@@ -80,11 +80,12 @@ def test_folders_that_are_refused(tmp_path: Path) -> None:
         load(str(tmp_path), image_size=0)
 
 
-def test_test_classes_must_be_trained(tmp_path: Path) -> None:
+def test_classes_that_are_only_tested_are_left_out(tmp_path: Path) -> None:
     paint(tmp_path / "train", "ab")
     paint(tmp_path / "test", "bx")
-    with pytest.raises(UserError, match="none to learn from of x"):
-        load(str(tmp_path))
+    dataset = load(str(tmp_path))
+    assert dataset.classes == ("a", "b")
+    assert any("x" in remark.path for remark in dataset.left_out)
 
 
 def test_photographs() -> None:

@@ -1,6 +1,7 @@
 """Bad files, each with its line in the report; the rest goes on."""
 
 import os
+import shutil
 import zlib
 from collections.abc import Callable
 from pathlib import Path
@@ -11,6 +12,7 @@ from PIL import Image
 from ssil.data import Dataset, load
 from ssil.data import survey as surveys
 from ssil.data.cache import cache_dir
+from ssil.data.encoded import Encoded
 from ssil.data.listing import Files
 from ssil.errors import UserError
 
@@ -58,7 +60,7 @@ BAD: dict[str, tuple[Callable[[Path], object], str]] = {
     "bomb": (_bomb, "more than 89,478,485"),
     "panorama": (_panorama, "30,000 x 20"),
     "link": (lambda path: path.symlink_to("nowhere"), "no such file"),
-    "pipe": (os.mkfifo, "empty"),
+    "pipe": (os.mkfifo, "not a regular file"),
 }
 
 
@@ -150,7 +152,7 @@ def test_files_are_examined_once_and_again_when_they_change(tree: Path, examined
 
 def test_a_damaged_note_costs_time_only(tree: Path, examined: list[int]) -> None:
     load(str(tree))
-    for path in (cache_dir() / "surveys").iterdir():
+    for path in cache_dir().glob("surveys-*/*/*.arrow"):
         path.write_bytes(b"damaged")
     load(str(tree))
     assert len(examined) == 16
@@ -160,3 +162,76 @@ def test_progress_is_told(tree: Path) -> None:
     told: list[tuple[int, int]] = []
     load(str(tree), told=lambda done, files: told.append((done, files)))
     assert told[-1] == (8, 8)
+
+
+def test_files_that_are_all_missing_are_told_of(tmp_path: Path) -> None:
+    (tmp_path / "mine.csv").write_text("path,label\ngone.jpg,a\nlost.jpg,b\n")
+    with pytest.raises(UserError, match=r"no image to train on; gone\.jpg: no such file"):
+        load(str(tmp_path / "mine.csv"))
+
+
+def test_names_that_are_no_text(tree: Path) -> None:
+    (tree / "a" / "0.jpg").rename(tree / "a" / os.fsdecode(b"caf\xe9.jpg"))
+    (tree / "b" / os.fsdecode(b"\xff.jpg")).write_text("no image")
+    for _ in range(2):  # also from the notes
+        dataset = load(str(tree))
+        assert reasons(dataset) == {"b/\ufffd.jpg": "not an image"}
+        assert len(dataset.train) + len(dataset.test) == 8
+
+
+def test_a_file_that_changes_while_it_is_examined_is_examined_again(
+    tree: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    examine = surveys.examine
+
+    def emptied(data: bytes) -> surveys.Found:
+        (tree / "a" / "0.jpg").write_bytes(b"")
+        return examine(data)
+
+    monkeypatch.setattr(surveys, "examine", emptied)
+    load(str(tree), threads=1, in_memory=False, image_size=128)
+    monkeypatch.undo()
+    assert reasons(load(str(tree))) == {"a/0.jpg": "empty file"}
+
+
+def test_notes_are_made_one_when_there_are_many(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(surveys._Kept, "MOST", 3)
+    for number in range(8):
+        paint(tree / f"new{number}", 2)
+        load(str(tree))
+    assert len(list(cache_dir().glob("surveys-*/*/*.arrow"))) > 0
+    monkeypatch.setattr(surveys, "examine", None)
+    assert len(load(str(tree)).classes) == 10
+
+
+def test_an_image_to_test_on_that_is_trained_on_is_remarked_on(tmp_path: Path) -> None:
+    paint(tmp_path / "train" / "a", 2)
+    shutil.copytree(tmp_path / "train", tmp_path / "test")
+    (remark,) = load(str(tmp_path)).remarks
+    assert "the first of 2 test image(s) that are also trained on" in remark.reason
+
+
+def test_limits_count_good_images_to_train_on(tree: Path) -> None:
+    for number in range(6):
+        Image.effect_noise((40, 30), 80 + number).convert("RGB").save(tree / "a" / f"more{number}.jpg")
+        (tree / "b" / f"bad{number}.jpg").write_text("no")
+    assert load(str(tree), min_per_class=5).classes == ("a",)
+    dataset = load(str(tree), max_per_class=3)
+    assert dataset.train.labels.bincount().tolist() == [3, 3]
+    assert len(dataset.test) == 3
+    with pytest.raises(UserError, match=r"min_per_class: 99 is too many, no class of .* has over 10"):
+        load(str(tree), min_per_class=99)
+
+
+def test_a_split_does_not_depend_on_the_other_classes(tree: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    chosen = tmp_path_factory.mktemp("lists") / "chosen.txt"
+    chosen.write_text("b\n")
+    everything, some = load(str(tree)), load(str(tree), class_list=chosen)
+    of_b = everything.test.images.take((everything.test.labels == 1).nonzero().squeeze(1))
+    assert some.test.images.keys() == of_b.keys()
+
+
+def test_a_subset_holds_no_more_than_itself(tree: Path) -> None:
+    images = load(str(tree), train_per_class=1, image_size=128).train.images
+    assert isinstance(images, Encoded)
+    assert (len(images), len(images.held)) == (2, 2)

@@ -10,12 +10,11 @@ from ssil.data.assemble import assemble as assembled
 from ssil.data.assemble import placed
 from ssil.data.augment import Draws, Transform
 from ssil.data.dataset import Dataset, Info
-from ssil.data.find import INFOS, NAMED, Asked, Augment, find_listing
-from ssil.data.listing import Listing, Remark
+from ssil.data.find import INFOS, LANDMARKS, NAMED, Asked, Augment, find_listing, gathered
+from ssil.data.listing import Remark, stop_at
 from ssil.data.resident import Resident
 from ssil.data.subset import subset, validation_split
 from ssil.data.survey import Told
-from ssil.data.survey import survey as survey_of
 from ssil.errors import UserError
 
 __all__ = [
@@ -30,6 +29,7 @@ __all__ = [
     "ahead",
     "describe",
     "find_listing",
+    "gathered",
     "load",
     "validation_split",
 ]
@@ -64,9 +64,13 @@ def load(
     one is left out with a remark, or refused if `strict`.
     """
     asked = Asked(root, classes, class_list, min_per_class, max_per_class, test_per_class, image_size, augment, seed)
-    if name not in PIXELS and (listing := find_listing(name, asked)):
-        dataset = _decoded(listing, seed, strict, in_memory, threads or os.cpu_count() or 1, told)
-        return subset(dataset, None, train_per_class, test_per_class)
+    threads = threads or os.cpu_count() or 1
+    if name not in PIXELS and (found := gathered(name, asked, strict, threads, told)):
+        dataset = assembled(*found, seed, threads, None if name in LANDMARKS else max_per_class)
+        if strict:
+            stop_at(dataset.remarks)
+        tests = None if name in LANDMARKS else test_per_class  # which have drawn theirs
+        return placed(subset(dataset, None, train_per_class, tests), found[1].lengths, in_memory)
     _refuse_wishes_of_files(name, asked)
     if name == "glyphs":
         numbers = {"classes": classes, "train_per_class": train_per_class, "test_per_class": test_per_class}
@@ -78,18 +82,6 @@ def load(
 def describe() -> tuple[Info, ...]:
     """What `load` can load."""
     return (glyphs.INFO, digits.INFO, cifar.INFO_10, cifar.INFO, *INFOS, arrays.INFO)
-
-
-def _decoded(
-    listing: Listing, seed: int, strict: bool, in_memory: bool | None, threads: int, told: Told | None
-) -> Dataset:
-    """A set of encoded images; each has been decoded once."""
-    found = survey_of(listing.source, told, strict, threads)
-    dataset = assembled(listing, found, seed, threads)
-    if strict and dataset.remarks:
-        path, reason, _ = dataset.remarks[0]
-        raise UserError(f"data: {path}: {reason} (--strict stops at the first such remark)")
-    return placed(dataset, found.lengths, in_memory)
 
 
 def _refuse_wishes_of_files(name: str, asked: Asked) -> None:

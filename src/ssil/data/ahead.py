@@ -9,8 +9,8 @@ Item = TypeVar("Item")
 Made = TypeVar("Made")
 
 
-def ahead(make: Callable[[Item], Made], items: Iterable[Item], depth: int) -> Iterator[Made]:
-    """What is made of each item, in order; up to `depth` of them are being made in the background, one at a time.
+def ahead(make: Callable[[Item], Made], items: Iterable[Item], depth: int, workers: int = 1) -> Iterator[Made]:
+    """What is made of each item, in order; up to `depth` of them are being made in the background, by so many threads.
 
     With depth 0 each is made when it is asked for.
 
@@ -21,13 +21,13 @@ def ahead(make: Callable[[Item], Made], items: Iterable[Item], depth: int) -> It
         yield from map(make, items)
         return
     waiting: deque[Future[Made]] = deque()
-    worker = ThreadPoolExecutor(1, thread_name_prefix="ahead")
+    pool = ThreadPoolExecutor(workers, thread_name_prefix="ahead")
     try:
         for item in items:
-            waiting.append(worker.submit(make, item))
+            waiting.append(pool.submit(make, item))
             if len(waiting) > depth:
                 yield waiting.popleft().result()
         while waiting:
             yield waiting.popleft().result()
     finally:  # also when nobody wants the rest
-        worker.shutdown(wait=True, cancel_futures=True)
+        pool.shutdown(wait=True, cancel_futures=True)

@@ -2,18 +2,20 @@
 
 import math
 import os
+from contextlib import suppress
 from dataclasses import fields, replace
+from pathlib import Path
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from ssil.data.augment import Transform
 from ssil.data.dataset import Dataset, split
 from ssil.data.encoded import Encoded, Viewed
-from ssil.data.listing import Files, Labels, Listing, Look, Remark
+from ssil.data.listing import Files, Flags, Labels, Listing, Look, Remark, plain
 from ssil.data.survey import Survey
 from ssil.errors import UserError
+from ssil.randomness import Randomness
 from ssil.types import Samples
 
 TESTED = 0.2
@@ -22,46 +24,82 @@ TESTED = 0.2
 BLOCK = 256
 
 
-def assemble(listing: Listing, survey: Survey, seed: int, threads: int) -> Dataset:
-    """The good images of a listing; a class that has none for training is left out."""
+def assemble(listing: Listing, survey: Survey, seed: int, threads: int, most: int | None = None) -> Dataset:
+    """The good images of a listing, at most so many a class to train on; a class that has none is left out."""
     rows = survey.good.nonzero()[0]
     labels = listing.labels[rows]
     tested = _tested(listing, rows, labels, seed)
-    trained = np.bincount(labels[~tested], minlength=len(listing.classes))
-    remarks = (*listing.remarks, *survey.remarks, *_on_classes(listing, labels, trained))
-    if not trained.any():
+    trained = ~tested if most is None else _few(~tested, labels, listing.classes, most, seed)
+    kept = np.bincount(labels[trained], minlength=len(listing.classes)) > 0
+    remarks = (
+        *listing.remarks,
+        *survey.remarks(listing.source.names),
+        *on_classes(listing, survey),
+        *(Remark(plain(listing.source.names[row]), "nothing of its class to train on") for row in rows[~kept[labels]]),
+        *_leaked(listing, survey, rows[trained], rows[tested]),
+    )
+    if not kept.any():
         reason = f"{remarks[0].path}: {remarks[0].reason}" if remarks else "there are no files"
         raise UserError(f"data: {listing.name} has no image to train on; {reason}")
-    number = np.cumsum(trained > 0) - 1
+    number = np.cumsum(kept) - 1
+    look = replace(listing.look, augment=listing.look.views(listing.look.size))
 
-    def part(which: NDArray[np.bool_]) -> Samples:
-        chosen = which & (trained[labels] > 0)
-        images = Encoded(listing.source, rows[chosen], listing.look, survey.digests, survey.pixels, threads)
+    def part(which: Flags) -> Samples:
+        chosen = which & kept[labels]
+        images = Encoded(listing.source, rows[chosen], look, survey.digests, survey.pixels, threads)
         return Samples(images, torch.from_numpy(number[labels[chosen]]))
 
-    names = tuple(name for name, count in zip(listing.classes, trained, strict=True) if count)
-    return Dataset(listing.name, part(~tested), part(tested), names, transform(listing.look), remarks=remarks)
+    names = tuple(name for name, stays in zip(listing.classes, kept, strict=True) if stays)
+    return Dataset(listing.name, part(trained), part(tested), names, transform(look), remarks=remarks)
 
 
-def _tested(listing: Listing, rows: Labels, labels: Labels, seed: int) -> NDArray[np.bool_]:
+def _tested(listing: Listing, rows: Labels, labels: Labels, seed: int) -> Flags:
     if listing.tested is not None:
         return listing.tested[rows]
     tested = np.zeros(len(rows), dtype=bool)
-    tested[split(torch.from_numpy(labels), TESTED, seed, "test split")[1].numpy()] = True
+    tested[split(torch.from_numpy(labels), TESTED, seed, "test split", listing.classes)[1].numpy()] = True
     return tested
 
 
-def _on_classes(listing: Listing, labels: Labels, trained: Labels) -> list[Remark]:
+def _few(which: Flags, labels: Labels, names: tuple[str, ...], most: int, seed: int) -> Flags:
+    """Of those, at most so many a class, drawn by seed."""
+    few, members = np.zeros(len(which), dtype=bool), which.nonzero()[0]
+    members = members[np.argsort(labels[members], kind="stable")]
+    sizes = np.bincount(labels[members], minlength=len(names))
+    for name, group in zip(names, np.split(members, np.cumsum(sizes)[:-1]), strict=True):
+        order = torch.randperm(len(group), generator=Randomness(seed).at("max per class", name))
+        few[group[order[:most].numpy()]] = True
+    return few
+
+
+def on_classes(listing: Listing, survey: Survey) -> list[Remark]:
     """Remarks on classes that can't be learnt, or not be tested."""
+    labels, good = listing.labels, survey.good
+    count = len(listing.classes)
+    tested = np.zeros(len(labels), dtype=bool) if listing.tested is None else listing.tested
+    trains, tests, listed = (
+        np.bincount(labels[which], minlength=count).tolist() for which in (good & ~tested, good & tested, tested)
+    )
     remarks = []
-    good = np.bincount(labels, minlength=len(trained))
-    for name, count, all_good in zip(listing.classes, trained.tolist(), good.tolist(), strict=True):
-        if not count:
-            tests = f", so its {all_good} test image(s) are left out" if all_good else ""
-            remarks.append(Remark(name, f"the class has no readable image to train on{tests}"))
-        elif all_good == 1 and listing.tested is None:
-            remarks.append(Remark(name, "the class has a single image, which is for training", left_out=False))
+    for name, train, test, listed_tests in zip(listing.classes, trains, tests, listed, strict=True):
+        if not train:
+            remarks.append(Remark(name, "the class has no readable image to train on", left_out=False))
+        elif listed_tests and not test:
+            remarks.append(Remark(name, "the class has no readable image to test on", left_out=False))
+        elif train == 1:
+            note = "which is for training" if listing.tested is None else "to train on"
+            remarks.append(Remark(name, f"the class has a single image {note}", left_out=False))
     return remarks
+
+
+def _leaked(listing: Listing, survey: Survey, train: Labels, test: Labels) -> list[Remark]:
+    """A remark on test images that are also among the training images, byte for byte."""
+    seen, asked = (np.ascontiguousarray(survey.digests[rows]).view("V16").ravel() for rows in (train, test))
+    both = test[np.isin(asked, seen)]
+    if not len(both):
+        return []
+    reason = f"the first of {len(both):,} test image(s) that are also trained on, byte for byte"
+    return [Remark(plain(listing.source.names[int(both[0])]), reason, left_out=False)]
 
 
 def transform(look: Look) -> Transform:
@@ -87,12 +125,9 @@ def placed(dataset: Dataset, lengths: Labels, in_memory: bool | None) -> Dataset
     fits = need <= _memory() / 4 and (isinstance(train.source, Files) or not as_bytes)
     if not (fits if in_memory is None else in_memory):
         return dataset
-    if as_bytes:
-        for images in (train, test):
-            images.hold(torch.arange(len(images)), "bytes")
-        return dataset
-    seen = Samples(_viewed(train), dataset.train.labels), Samples(_viewed(test), dataset.test.labels)
-    return replace(dataset, train=seen[0], test=seen[1])
+    held = (images.in_memory() if as_bytes else _viewed(images) for images in (train, test))
+    parts = (Samples(images, part.labels) for images, part in zip(held, (dataset.train, dataset.test), strict=True))
+    return replace(dataset, train=next(parts), test=next(parts))
 
 
 def _viewed(images: Encoded) -> Viewed:
@@ -103,8 +138,10 @@ def _viewed(images: Encoded) -> Viewed:
 
 
 def _memory() -> int:
-    """The machine's memory in bytes; where the system doesn't tell, 8 GB."""
-    try:
-        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    except (ValueError, OSError, AttributeError):
-        return 8 << 30
+    """The bytes of memory that this process may use; where the system doesn't tell, 8 GB."""
+    most = 8 << 30
+    with suppress(ValueError, OSError, AttributeError):
+        most = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    with suppress(ValueError, OSError):  # a container's limit, if it has one
+        most = min(most, int(Path("/sys/fs/cgroup/memory.max").read_text()))
+    return most

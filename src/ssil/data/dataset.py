@@ -1,6 +1,7 @@
 """What a data set is, whatever its source."""
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -61,17 +62,20 @@ def select(samples: Samples, indices: Tensor) -> Samples:
     return Samples(samples.images.take(indices), samples.labels[indices])
 
 
-def split(labels: Tensor, fraction: float, seed: int, purpose: str) -> tuple[Tensor, Tensor]:
+def split(labels: Tensor, fraction: float, seed: int, purpose: str, names: Sequence[str] = ()) -> tuple[Tensor, Tensor]:
     """Indices that stay, and a random part of each class that is held out: one at least, if the class has two or more.
+
+    Which part depends on the class's label, or where `names` are given, on its name.
 
     >>> stay, held = split(torch.tensor([0, 0, 0, 0, 1, 1, 2]), fraction=0.5, seed=0, purpose="example")
     >>> len(stay), len(held), 6 in stay
     (4, 3, True)
     """
     held = torch.zeros(len(labels), dtype=torch.bool)
-    for label in labels.unique().tolist():
-        members = (labels == label).nonzero().squeeze(1)
-        count = min(max(1, round(fraction * len(members))), len(members) - 1)
-        order = torch.randperm(len(members), generator=Randomness(seed).at(purpose, label))
+    groups = labels.argsort(stable=True).split(labels.bincount().tolist())
+    for label, members in enumerate(groups):
+        count = max(0, min(max(1, round(fraction * len(members))), len(members) - 1))
+        random = Randomness(seed).at(purpose, names[label] if names else label)
+        order = torch.randperm(len(members), generator=random)
         held[members[order[:count]]] = True
     return (~held).nonzero().squeeze(1), held.nonzero().squeeze(1)

@@ -4,7 +4,7 @@ import os
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, partial
 from typing import Literal
 
 import numpy as np
@@ -27,8 +27,8 @@ Form = Literal["bytes", "decoded"]
 
 @cache
 def pool(threads: int) -> ThreadPoolExecutor:
-    """Threads that decode: the libraries release the interpreter while they are at it."""
-    return ThreadPoolExecutor(threads, thread_name_prefix="decode")
+    """Threads that decode: the libraries release the interpreter while they are at it. None starts others."""
+    return ThreadPoolExecutor(threads, "decode", initializer=partial(torch.set_num_threads, 1))
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,6 +46,8 @@ class Encoded:
     threads: int = field(default_factory=lambda: os.cpu_count() or 1)
     device: torch.device = field(default_factory=lambda: torch.device("cpu"))
     held: dict[int, Bytes | Pixels] = field(default_factory=dict)
+    resident: bool = False
+    """Whether all of them are held."""
 
     @property
     def ahead(self) -> int:
@@ -69,7 +71,8 @@ class Encoded:
         return replace(self, rows=self.rows[indices.numpy()])
 
     def content(self) -> Iterator[bytes]:
-        """The digests of the files: what tells these pictures from others."""
+        """How they are seen, and the digests of the files: what tells these pictures from others."""
+        yield repr(self.look).encode()
         yield self.digests[self.rows].tobytes()
 
     def keys(self) -> list[bytes]:
@@ -79,14 +82,23 @@ class Encoded:
     def hold(self, indices: Tensor, form: Form) -> None:
         """Keep these, and no others, in memory; it changes nothing but the time that fetching takes.
 
-        Decoded ones take their full size, where views are cut from them; a picture that may be decoded at a smaller
-        scale than its own is held as its bytes, for its views would differ.
+        A decoded one takes its full size, and views are cut from it; one that may be decoded at a smaller scale than
+        its own is held as its bytes, for its views would differ.
         """
+        if self.resident:
+            return
         rows = self.rows[indices.numpy()].tolist()
-        read = self._decoded if form == "decoded" else self.source.read
-        held = {row: self.held[row] if row in self.held else read(row) for row in rows}
+        new = [row for row in rows if row not in self.held]
+        read = pool(self.threads).map(self._decoded if form == "decoded" else self._bytes, new)
+        held = dict(zip(new, read, strict=True)) | {row: self.held[row] for row in rows if row in self.held}
         self.held.clear()
         self.held.update(held)
+
+    def in_memory(self) -> "Encoded":
+        """All of them, held as their bytes."""
+        images = replace(self, held={})
+        images.hold(torch.arange(len(self)), "bytes")
+        return replace(images, resident=True)
 
     def fetch(self, indices: Tensor, draws: Draws | None = None) -> Tensor:
         """Views of these pictures: as drawn, or of their centres."""
@@ -123,9 +135,12 @@ class Encoded:
             return random_box(width, height, crop)
         return centre_box(width, height, CENTRE if self.look.augment == "crop" else 1.0)
 
+    def _bytes(self, row: int) -> bytes:
+        return bytes(self.source.read(row))
+
     def _decoded(self, row: int) -> Bytes | Pixels:
-        data = self.source.read(row)
-        return whole(data, self.look.channels) if max(measure(data)) < 2 * self.look.size else bytes(data)
+        data = self._bytes(row)
+        return whole(data, self.look.channels) if min(measure(data)) < 2 * self.look.size else data
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,16 +155,19 @@ class Viewed(Encoded):
         return 0
 
     def to(self, device: torch.device | str) -> "Viewed":
-        """The same pictures on another device."""
-        return replace(self, views=self.views.to(device))
+        """The same pictures, handed out on another device; there, if they take at most half of what is free."""
+        device = torch.device(device)
+        fits = device.type != "cuda" or self.views.nbytes <= torch.cuda.mem_get_info(device)[0] / 2
+        return replace(self, device=device, views=self.views.to(device) if fits else self.views)
 
     def take(self, indices: Tensor) -> "Viewed":
         """A copy of some of them."""
-        return replace(self, rows=self.rows[indices.numpy()], views=self.views.index_select(0, indices))
+        views = self.views.index_select(0, indices.to(self.views.device))
+        return replace(self, rows=self.rows[indices.numpy()], views=views)
 
     def hold(self, indices: Tensor, form: Form) -> None:
         """They are in memory already."""
 
     def fetch(self, indices: Tensor, draws: Draws | None = None) -> Tensor:
         """The views at these indices."""
-        return self.views.index_select(0, indices.to(self.views.device))
+        return self.views.index_select(0, indices.to(self.views.device)).to(self.device)

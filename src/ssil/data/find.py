@@ -5,11 +5,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
+import numpy as np
+
 from ssil.data.dataset import Info
 from ssil.data.listing import Listing, Look
 from ssil.data.sources import folder, hub, imagenet, landmarks, manifest, omniglot, tiny
-from ssil.data.sources.subset import first, limit, only
+from ssil.data.sources.subset import first, only, pick, positive
 from ssil.data.store import is_store, open_store
+from ssil.data.survey import Survey, Told, survey
 from ssil.errors import UserError
 
 Augment = Literal["crop", "shift", "none"]
@@ -45,7 +48,7 @@ class Asked:
 
 def _landmarks(classes: int, tested: int) -> Callable[[Asked], Listing]:
     def found(asked: Asked) -> Listing:
-        count = asked.test_per_class or tested
+        count = tested if asked.test_per_class is None else asked.test_per_class
         return landmarks.landmarks(asked.root, classes, count, asked.seed, asked.max_per_class, asked.min_per_class)
 
     return found
@@ -62,18 +65,44 @@ NAMED: dict[str, Callable[[Asked], Listing]] = {
 
 
 def find_listing(name: str, asked: Asked | None = None) -> Listing | None:
-    """The set of this name, or in this folder, store or manifest, or on the hub; None if it is none of these."""
+    """The set of this name, or in this folder, store or manifest, or on the hub; None if it is none of these.
+
+    Of the limits, landmarks are chosen by; those of other sets wait until the good images are known (`gathered`).
+    """
     asked = asked or Asked()
     listing = _found(name, asked)
     if listing is None:
         return None
     if asked.class_list:
         listing = only(listing, asked.class_list)
-    if asked.classes:
+    if asked.classes is not None and (asked.min_per_class is None or name in LANDMARKS):
         listing = first(listing, asked.classes)
-    if name not in LANDMARKS:  # which are chosen by these numbers
-        listing = limit(listing, asked.min_per_class, asked.max_per_class, asked.seed)
     return replace(listing, look=_look(listing.look, asked))
+
+
+def gathered(
+    name: str,
+    asked: Asked,
+    strict: bool = False,
+    threads: int | None = None,
+    told: Told | None = None,
+    fresh: bool = False,
+) -> tuple[Listing, Survey] | None:
+    """The set of this name as `find_listing` finds it, examined; without classes that have too few good images."""
+    positive(min_per_class=asked.min_per_class, max_per_class=asked.max_per_class)
+    listing = find_listing(name, asked)
+    if listing is None:
+        return None
+    found = survey(listing.source, told, strict, threads, fresh)
+    if asked.min_per_class is None or name in LANDMARKS:
+        return listing, found
+    sizes = np.bincount(listing.labels[found.good], minlength=len(listing.classes))
+    order = (sizes >= asked.min_per_class).nonzero()[0][: asked.classes]
+    if not len(order):
+        raise UserError(
+            f"min_per_class: {asked.min_per_class} is too many, no class of {listing.name} has over {sizes.max()}"
+        )
+    return pick(listing, order.tolist()), found.take(np.isin(listing.labels, order).nonzero()[0])
 
 
 def _found(name: str, asked: Asked) -> Listing | None:
@@ -86,12 +115,12 @@ def _found(name: str, asked: Asked) -> Listing | None:
         return open_store(path).listing()
     if path.is_dir():
         return folder.folder(path)
-    return manifest.manifest(path, asked.root) if path.suffix in manifest.SUFFIXES else None
+    return manifest.manifest(path, asked.root) if path.suffix.lower() in manifest.SUFFIXES else None
 
 
 def _look(look: Look, asked: Asked) -> Look:
-    """How the pictures are seen, after all wishes; the set's own training views follow the size."""
+    """How the pictures are seen, after all wishes."""
     size = look.size if asked.image_size is None else asked.image_size
     if size < 1:
         raise UserError(f"image_size: {size} must be at least 1")
-    return replace(look, size=size, augment=asked.augment or look.views(size))
+    return replace(look, size=size, augment=asked.augment or look.augment)

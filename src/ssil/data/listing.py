@@ -1,6 +1,8 @@
 """What a source of image files lists, before any of them is decoded."""
 
 import os
+import re
+import stat
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,11 +11,14 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from ssil.errors import UserError
+
 Bytes = bytes | memoryview
 Flags = NDArray[np.bool_]
 Labels = NDArray[np.int64]
 
 CROP_FROM = 128
+LARGEST_FILE = 1 << 30
 
 
 class Remark(NamedTuple):
@@ -22,6 +27,27 @@ class Remark(NamedTuple):
     path: str
     reason: str
     left_out: bool = True
+
+
+def stop_at(remarks: Sequence[Remark]) -> None:
+    """What `--strict` does: refuse to go on if there is anything to remark on."""
+    if remarks:
+        path, reason, _ = remarks[0]
+        raise UserError(f"data: {path}: {reason} (the first of {len(remarks):,}; --strict stops at any)")
+
+
+def plain(name: str) -> str:
+    r"""A name that can be written as UTF-8, whatever bytes a file system gave it.
+
+    >>> plain("caf\udce9.jpg") == "caf\ufffd.jpg"
+    True
+    """
+    return re.sub(r"[\ud800-\udfff]", "\ufffd", name)
+
+
+def why(error: OSError) -> str:
+    """Why something can't be read, in the words of a remark."""
+    return (error.strerror or str(error)).lower()
 
 
 class Source(Protocol):
@@ -39,8 +65,22 @@ class Source(Protocol):
     def __len__(self) -> int: ...
 
 
+def content(path: Path) -> bytes:
+    """All of a file. An OSError, if it can't be had or can't be an image."""
+    try:
+        with open(path, "rb", buffering=0, opener=_at_once) as file:
+            status = os.fstat(file.fileno())
+            if not stat.S_ISREG(status.st_mode):
+                raise OSError("not a regular file")
+            if status.st_size > LARGEST_FILE:
+                raise OSError(f"{status.st_size:,} bytes: too large for an image file")
+            return file.read()
+    except ValueError as error:  # no path at all: it has a NUL
+        raise OSError(str(error)) from error
+
+
 def _at_once(path: str, flags: int) -> int:
-    """Opened without waiting: a pipe is empty, it doesn't stop everything."""
+    """Opened without waiting for anybody to write, should it be a pipe."""
     return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
 
 
@@ -53,8 +93,7 @@ class Files:
 
     def read(self, index: int) -> bytes:
         """The file's content."""
-        with open(self.root / self.names[index], "rb", buffering=0, opener=_at_once) as file:
-            return file.read()
+        return content(self.root / self.names[index])
 
     def __len__(self) -> int:
         return len(self.names)

@@ -1,4 +1,5 @@
 import os
+from errno import EACCES
 from pathlib import Path
 
 import pytest
@@ -37,10 +38,12 @@ def test_two_trees(tmp_path: Path, test: str) -> None:
 
 
 def test_of_test_and_val_the_test_is_used(tmp_path: Path) -> None:
-    pictures(tmp_path, "train/a/1.png", "test/a/2.png", "val/a/3.png")
+    pictures(tmp_path, "train/a/1.png", "test/a/2.png", "val/a/3.png", "stray.png")
     listing = folder(tmp_path)
     assert held_out(listing) == {"test/a/2.png"}
-    assert listing.remarks == (Remark("val", "not used: only train/ and test/ are used", left_out=False),)
+    assert listing.remarks == tuple(
+        Remark(name, "not used: only train/ and test/ are", left_out=False) for name in ("val", "stray.png")
+    )
 
 
 def test_an_empty_class_is_remarked_and_the_rest_goes_on(tmp_path: Path) -> None:
@@ -91,10 +94,65 @@ def test_folders_that_are_refused(tmp_path: Path) -> None:
         folder(tmp_path)
 
 
-def test_test_classes_must_be_trained(tmp_path: Path) -> None:
-    pictures(tmp_path, "train/a/1.png", "test/a/1.png", "test/x/1.png")
+def test_classes_to_test_on_but_not_to_learn_from_are_left_out(tmp_path: Path) -> None:
+    pictures(tmp_path, "train/a/1.png", "test/a/1.png", "test/x/1.png", "test/x/2.png", "test/y/1.png")
     (tmp_path / "train" / "x").mkdir()
-    with pytest.raises(UserError, match=r"has files to test on but none to learn from of x$"):
+    listing = folder(tmp_path)
+    assert listed(listing) == {"a": ["train/a/1.png", "test/a/1.png"]}
+    assert held_out(listing) == {"test/a/1.png"}
+    reason = "class {!r} has no files to learn from; its test files ({}) are left out"
+    assert listing.remarks == (Remark("x", reason.format("x", 2)), Remark("y", reason.format("y", 1)))
+
+
+def test_a_link_that_leads_to_itself_is_a_file(tmp_path: Path) -> None:
+    pictures(tmp_path, "a/1.png")
+    (tmp_path / "a" / "loop").symlink_to("loop")
+    (tmp_path / "round").symlink_to("round")
+    listing = folder(tmp_path)
+    assert listing.source.names == ("a/1.png", "a/loop")
+    assert [remark.path for remark in listing.remarks] == ["round"]
+    with pytest.raises(OSError, match="symbolic links"):
+        listing.source.read(1)
+
+
+def forbid(monkeypatch: pytest.MonkeyPatch, *names: str) -> None:
+    """Let nobody look into folders of these names, not even the super-user."""
+    scan = os.scandir
+
+    def refuse(path: Path) -> object:
+        if path.name in names:
+            raise PermissionError(EACCES, "Permission denied", str(path))
+        return scan(path)
+
+    monkeypatch.setattr(os, "scandir", refuse)
+
+
+def test_a_class_that_may_not_be_read_is_remarked_and_the_rest_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pictures(tmp_path, "a/1.png", "b/1.png")
+    forbid(monkeypatch, "b")
+    listing = folder(tmp_path)
+    assert listed(listing) == {"a": ["a/1.png"]}
+    assert listing.remarks[0] == Remark("b", "permission denied")
+    forbid(monkeypatch, tmp_path.name)
+    with pytest.raises(UserError, match="has no sub-folders to read"):
+        folder(tmp_path)
+
+
+def test_names_that_are_not_utf_8(tmp_path: Path) -> None:
+    cafe = os.fsdecode(b"caf\xe9")
+    try:
+        pictures(tmp_path, "a/1.png", f"{cafe}/{cafe}.png", f"{cafe}/more/1.png", f"{cafe}.png")
+    except OSError:
+        pytest.skip("names of this file system are UTF-8")
+    listing = folder(tmp_path)
+    assert listing.classes == ("a", "caf\ufffd")
+    assert listing.source.names[1] == f"{cafe}/{cafe}.png"
+    assert grey(listing, 1) == 1
+    assert [remark.path for remark in listing.remarks] == ["caf\ufffd.png", "caf\ufffd/more"]
+    pictures(tmp_path, f"{os.fsdecode(b'caf' + bytes([0xE8]))}/1.png")
+    with pytest.raises(UserError, match="has two classes called 'caf\ufffd'; rename one"):
         folder(tmp_path)
 
 

@@ -4,6 +4,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from ssil.data.listing import Remark
 from ssil.data.sources.imagenet import LABELS, PLACES, imagenet, imagenet100
 from ssil.errors import UserError
 from trees import encoded, held_out, listed, pictures
@@ -45,7 +46,6 @@ def synsets(folder: Path) -> None:
 def test_it_is_found_by_wnid(tmp_path: Path, place: str) -> None:
     base = lay(tmp_path / place)
     by_wnid(base)
-    (base / "train" / f"{TENCH}.tar").touch()
     listing = imagenet(tmp_path)
     assert listing.classes == listing.keys == (TENCH, CRANE, MACHINE)
     assert listed(listing)[TENCH] == [
@@ -56,8 +56,38 @@ def test_it_is_found_by_wnid(tmp_path: Path, place: str) -> None:
     assert held_out(listing) == {f"val/{MACHINE}/{VAL[0]}", f"val/{TENCH}/{VAL[1]}", f"val/{CRANE}/{VAL[2]}"}
     assert listing.source.read(0) == encoded(".JPEG", 3)
     assert (listing.look.size, listing.look.augment, listing.look.flip) == (224, "crop", True)
-    assert [remark.left_out for remark in listing.remarks] == [False, False]
-    assert listing.remarks[0].reason == "has 6 files of 3 classes; all of ImageNet has 1,281,167 of 1,000"
+    assert listing.remarks == ()
+
+
+def test_nothing_is_dropped_without_a_remark(tmp_path: Path) -> None:
+    base = lay(tmp_path / "imagenet")
+    synsets(base)
+    pictures(base, "train/extra/1.JPEG", f"train/{TENCH}/more/1.JPEG", "val/more/1.JPEG")
+    (base / "train" / f"{TENCH}.tar").touch()
+    flat = imagenet(tmp_path)
+    assert {(remark.path, remark.left_out) for remark in flat.remarks} == {
+        (f"train/{TENCH}.tar", False),
+        ("train/extra", False),
+        (f"train/{TENCH}/more", True),
+        ("val/more", False),
+    }
+    by_wnid(base)
+    pictures(base, "val/mine.JPEG", f"val/{TENCH}/more/1.JPEG")
+    assert {remark.path for remark in set(imagenet(tmp_path).remarks) - set(flat.remarks)} == {
+        "val/mine.JPEG",
+        f"val/{TENCH}/more",
+    }
+
+
+def test_a_part_of_train_goes_with_all_of_val(tmp_path: Path) -> None:
+    base = lay(tmp_path / "imagenet")
+    synsets(base)
+    (base / "train" / CRANE).rename(tmp_path / "elsewhere")
+    listing = imagenet(tmp_path)
+    assert listing.classes == (TENCH, MACHINE)
+    assert held_out(listing) == {f"val/{VAL[0]}", f"val/{VAL[1]}"}
+    reason = f"class {CRANE!r} has no files to learn from; its test files (1) are left out"
+    assert listing.remarks == (Remark(CRANE, reason),)
 
 
 @pytest.mark.parametrize("label", [solution, synsets])
@@ -108,11 +138,6 @@ def test_what_to_put_where(tmp_path: Path) -> None:
         ("ILSVRC2012_devkit_t12/data/ILSVRC2012_validation_ground_truth.txt", "490\n", "numbers follow"),
         ("val_labels.txt", "490\n361\n171\n", "has labels that are no wnids; put LOC_val_solution.csv"),
         ("synset_labels.txt", f"{TENCH}\n", "has 1 labels for 3 files in val/"),
-        (
-            "synset_labels.txt",
-            f"{TENCH}\n{TENCH}\nn09999999\n",
-            "has files to test on but none to learn from of n09999999",
-        ),
         ("LOC_val_solution.csv", "a,b\n1,2\n", "is no table of ImageId,PredictionString"),
         ("LOC_val_solution.csv", "ImageId,PredictionString\n1\n", "is no table of ImageId,PredictionString"),
     ],

@@ -72,6 +72,25 @@ def test_fewer_training_images_leave_the_test_part_alone(tmp_path: Path) -> None
     assert set(some.source.names) < set(every.source.names)
 
 
+def test_repeated_rows_count_once(tmp_path: Path) -> None:
+    lay(tmp_path / "one")
+    lay(tmp_path / "two")
+    path = tmp_path / "two" / "train.csv"
+    header, *rows = path.read_text().splitlines()
+    path.write_text("\n".join((header, *rows, *rows[:4] * 9, *rows[13:])))
+    one, two = few(tmp_path / "one"), few(tmp_path / "two")
+    assert one.source.names == two.source.names
+    assert held_out(one) == held_out(two)
+
+
+def test_an_image_of_two_landmarks_is_refused(tmp_path: Path) -> None:
+    lay(tmp_path)
+    with (tmp_path / "train.csv").open("a") as file:
+        file.write(f"{identifier(12, 0)},,30\n")
+    with pytest.raises(UserError, match=f"has several landmarks for image {identifier(12, 0)}; get it again"):
+        few(tmp_path)
+
+
 @pytest.mark.parametrize(
     ("classes", "tests", "least", "error"),
     [

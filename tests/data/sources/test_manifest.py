@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pyarrow
 import pytest
-from pyarrow import parquet
+from pyarrow import csv, parquet
 
 from ssil.data.sources.manifest import manifest
 from ssil.errors import UserError
@@ -60,6 +60,27 @@ def test_empty_values_of_parquet(tmp_path: Path) -> None:
         manifest(tmp_path / "mine.parquet")
 
 
+def test_a_file_may_be_listed_by_its_whole_path(tmp_path: Path) -> None:
+    path = table(tmp_path / "mine.csv", "1.png,a", f"{tmp_path / '1.png'},b", header="path,label")
+    with pytest.raises(UserError, match="rows 1 and 2 list the same file"):
+        manifest(path)
+
+
+def test_names_are_shown_in_place_of_labels_in_order_of_appearance(tmp_path: Path) -> None:
+    lines = ("Zürich HB,30,1.png", "Old Mill,4,2.png", "Zürich HB,30,3.png", "Old Mill,5,4.png")
+    listing = manifest(table(tmp_path / "mine.csv", *lines, header="name,label,path"))
+    assert listed(listing) == {"Zürich HB": ["1.png", "3.png"], "Old Mill (4)": ["2.png"], "Old Mill (5)": ["4.png"]}
+    assert listing.keys == ("30", "4", "5")
+    assert listing.tested is None
+
+
+@pytest.mark.parametrize("name", ["mine.CSV", "mine.Parquet"])
+def test_suffixes_are_known_in_any_case(tmp_path: Path, name: str) -> None:
+    columns = pyarrow.table({"path": ["1.png"], "label": ["a"]})
+    (parquet.write_table if name.endswith("t") else csv.write_csv)(columns, tmp_path / name)
+    assert listed(manifest(tmp_path / name)) == {"a": ["1.png"]}
+
+
 @pytest.mark.parametrize(
     ("header", "lines", "error"),
     [
@@ -71,7 +92,15 @@ def test_empty_values_of_parquet(tmp_path: Path) -> None:
         ("path,label,split", ["1.png,a,train", "2.png,a,dev"], "split 'dev' in row 2 is none of train, test, val"),
         ("path,label,split", ["1.png,a,"], "row 1 has no split"),
         ("path,label,split", ["1.png,a,train"], "the split of no row is test"),
-        ("path,label,split", ["1.png,a,train", "2.png,b,test"], "has files to test on but none to learn from of b"),
+        ("path,label,split", ["1.png,a,train", "1.png,a,test"], "rows 1 and 2 list the same file, 1.png; remove one"),
+        ("path,label", ["1.png,a", "2.png,a", "1.png,b"], "rows 1 and 3 list the same file, 1.png"),
+        ("path,label", ["x/1.png,a", "x//.././x/1.png,a"], "rows 1 and 2 list the same file"),
+        ("path,label,name", ["1.png,a,"], "row 1 has no name"),
+        (
+            "path,label,name",
+            ["1.png,a,Ant", "2.png,b,Bee", "3.png,a,Asp"],
+            r"label 'a' has two names, 'Ant' \(row 1\) and 'Asp' \(row 3\); give it one",
+        ),
     ],
 )
 def test_tables_that_are_refused(tmp_path: Path, header: str, lines: list[str], error: str) -> None:

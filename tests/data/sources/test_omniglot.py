@@ -4,6 +4,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from ssil.data.listing import Remark
 from ssil.data.sources.omniglot import LOOK, PLACES, omniglot
 from ssil.errors import UserError
 from trees import grey, listed, pictures
@@ -36,7 +37,21 @@ def test_one_part_will_do(tmp_path: Path) -> None:
     pictures(tmp_path, "omniglot/images_evaluation/Angelic/character01/0965_01.png")
     listing = omniglot(tmp_path)
     assert listing.classes == ("Angelic/character01",)
-    assert [(remark.path, remark.left_out) for remark in listing.remarks] == [("images_background", False)]
+    assert listing.remarks == (Remark("images_background", "no such file or directory"),)
+
+
+def test_nothing_is_dropped_without_a_remark(tmp_path: Path) -> None:
+    pictures(tmp_path / "images_background", "Greek/character01/1.png", "1.png", "Greek/2.png")
+    pictures(tmp_path / "images_evaluation", "Greek/character01/3.png", "Greek/character01/more/4.png")
+    listing = omniglot(tmp_path)
+    assert listed(listing) == {
+        "Greek/character01": ["images_background/Greek/character01/1.png", "images_evaluation/Greek/character01/3.png"]
+    }
+    assert [(remark.path, remark.left_out) for remark in listing.remarks] == [
+        ("images_background/1.png", False),
+        ("images_background/Greek/2.png", False),
+        ("images_evaluation/Greek/character01/more", True),
+    ]
 
 
 def test_what_to_put_where(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@ from pathlib import Path
 
 import pytest
 
+from ssil.data.listing import Remark
 from ssil.data.sources.tiny import FOLDER, tiny_imagenet
 from ssil.errors import UserError
 from trees import grey, held_out, listed, pictures
@@ -41,10 +42,27 @@ def test_a_file_without_annotation_is_left_out(base: Path, tmp_path: Path) -> No
     assert (remark.path, remark.left_out) == ("val/images/val_2.JPEG", True)
 
 
-def test_a_class_that_is_missing_is_named(base: Path, tmp_path: Path) -> None:
+def test_a_class_that_is_missing_is_left_out(base: Path, tmp_path: Path) -> None:
     (base / "train" / "n01443537").rename(base / "elsewhere")
-    with pytest.raises(UserError, match="none to learn from of goldfish"):
-        tiny_imagenet(tmp_path)
+    listing = tiny_imagenet(tmp_path)
+    assert listing.classes == ("Egyptian cat",)
+    assert listing.remarks == (
+        Remark("train/n01443537/images", "no such file or directory"),
+        Remark("goldfish", "class 'goldfish' has no files to learn from; its test files (1) are left out"),
+    )
+
+
+def test_nothing_is_dropped_without_a_remark(base: Path, tmp_path: Path) -> None:
+    fish = "train/n01443537"
+    pictures(base, "train/1.JPEG", "train/n09999999/images/1.JPEG", f"{fish}/1.JPEG", f"{fish}/images/more/1.JPEG")
+    pictures(base, "val/images/more/1.JPEG")
+    assert {(remark.path, remark.left_out) for remark in tiny_imagenet(tmp_path).remarks} == {
+        ("train/1.JPEG", False),
+        ("train/n09999999", False),
+        (f"{fish}/1.JPEG", False),
+        (f"{fish}/images/more", True),
+        ("val/images/more", True),
+    }
 
 
 def test_damaged_annotations_are_refused(base: Path, tmp_path: Path) -> None:

@@ -1,6 +1,10 @@
 """Every image of a store, looked at."""
 
+import json
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -49,8 +53,30 @@ def test_a_shard_that_cannot_be_opened(store: Store) -> None:
 
 def test_a_changed_index(store: Store) -> None:
     content = (store.path / "index.arrow").read_bytes()
-    flip(store.path / "index.arrow", content.index(store.label.tobytes()))
+    flip(store.path / "index.arrow", content.index(store.source.columns.label.tobytes()))
     assert [fault.path for fault in check(open_store(store.path))] == ["index.arrow"]
+
+
+@pytest.mark.parametrize(
+    ("field", "change"),
+    [("classes", lambda names: names[::-1]), ("keys", lambda keys: ["k"]), ("look", lambda look: look | {"size": 9})],
+)
+def test_changed_facts(store: Store, field: str, change: Callable[[Any], Any]) -> None:
+    facts = json.loads((store.path / "store.json").read_text())
+    (store.path / "store.json").write_text(json.dumps(facts | {field: change(facts[field])}))
+    (fault,) = check(open_store(store.path))
+    assert fault == ("store.json", "its classes, keys or look have changed since the store was made", True)
+
+
+def test_whole_numbers_in_a_look(listing: Listing, tmp_path: Path) -> None:
+    look = replace(listing.look, mean=(0, 0, 0), std=(1, 1, 1))
+    assert check(prepare(replace(listing, look=look), tmp_path / "whole")) == []
+
+
+def test_some_rows_only(store: Store) -> None:
+    calls: list[tuple[int, int]] = []
+    assert check(store, lambda *call: calls.append(call), chosen=np.array([2, 9])) == []
+    assert calls == [(1, 2), (2, 2)]
 
 
 def test_an_image_that_can_no_longer_be_decoded(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:

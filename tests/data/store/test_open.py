@@ -64,7 +64,7 @@ def test_any_number_of_threads_may_read(store: Store) -> None:
 def test_what_a_survey_would_find(store: Store) -> None:
     found = store.source.survey()
     assert found.good.all()
-    assert found.remarks == ()
+    assert found.reasons == {}
     assert len(found.good) == len(store.source) == store.facts.images == 15
     assert found.lengths.tolist() == [len(store.source.read(index)) for index in range(15)]
 
@@ -119,6 +119,11 @@ def spoil(path: Path) -> None:
     path.write_bytes(path.read_bytes()[:-100] + bytes(100))
 
 
+def garble(path: Path) -> None:
+    """Make a name that is no text."""
+    path.write_bytes(path.read_bytes().replace(b"bee/3.jpg", b"bee/\xff.jpg"))
+
+
 def misplace(path: Path) -> None:
     """Make an image begin outside the file."""
     content = path.read_bytes()
@@ -143,6 +148,7 @@ def _lengths(path: Path) -> list[int]:
         (cut, "data-00001.arrow", r"it has [\d,]+ bytes, not [\d,]+"),
         (Path.unlink, "index.arrow", "index.arrow can't be used"),
         (cut, "index.arrow", "index.arrow can't be used"),
+        (garble, "index.arrow", r"index.arrow can't be used \(.*UTF8"),
         (cut, "store.json", r"store.json can't be used \(.*JSON"),
         (lambda path: change(path.parent, version=2), "store.json", r"store.json can't be used \(version: "),
         (lambda path: change(path.parent, images=3), "store.json", "index.arrow can't be used .it is not of 3 images"),

@@ -3,8 +3,6 @@
 import csv
 import errno
 import os
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -17,7 +15,6 @@ from ssil.data.sources.folder import folder
 from ssil.data.store import open_store, prepare
 from ssil.data.store.disk import locked, read_table
 from ssil.data.store.layout import SHARD_SCHEMA
-from ssil.data.store.pack import in_order
 from ssil.data.survey import examine
 from ssil.errors import UserError
 
@@ -55,14 +52,16 @@ def test_images_are_stored_as_they_are(listing: Listing, tmp_path: Path) -> None
     store = prepare(listing, tmp_path / "out")
     rows = good(listing)
     assert list(store.source.names) == [listing.source.names[row] for row in rows]
-    assert store.label.tolist() == listing.labels[rows].tolist()
+    columns = store.source.columns
+    assert columns.label.tolist() == listing.labels[rows].tolist()
     for index, row in enumerate(rows):
         data = listing.source.read(row)
         found = examine(data)
         assert store.source.read(index) == data
-        assert (store.width[index], store.height[index], store.length[index]) == (found.width, found.height, len(data))
-        assert (store.digest[index].tobytes(), store.pixels[index].tobytes()) == (found.digest, found.pixels)
-    assert store.facts.bytes_after == sum(store.length)
+        measured = columns.width[index], columns.height[index], columns.length[index]
+        assert measured == (found.width, found.height, len(data))
+        assert (columns.digest[index].tobytes(), columns.pixels[index].tobytes()) == (found.digest, found.pixels)
+    assert store.facts.bytes_after == sum(columns.length)
     assert store.facts.bytes_before == sum(len(listing.source.read(row)) for row in range(len(listing)))
 
 
@@ -80,8 +79,8 @@ def test_what_a_store_lists(listing: Listing, tmp_path: Path) -> None:
 def test_a_given_split_is_kept(listing: Listing, tmp_path: Path) -> None:
     tested = np.arange(len(listing)) % 3 == 0
     store = prepare(replace(listing, tested=tested), tmp_path / "out")
-    assert store.test is not None
-    assert store.test.tolist() == tested[good(listing)].tolist()
+    assert store.source.columns.test is not None
+    assert store.source.columns.test.tolist() == tested[good(listing)].tolist()
     other = prepare(replace(listing, tested=~tested), tmp_path / "other")
     assert other.facts.fingerprint != store.facts.fingerprint
 
@@ -97,7 +96,8 @@ def test_every_listed_file_has_a_row(listing: Listing, tmp_path: Path) -> None:
         assert (row["bytes"] is None) == (row["reason"] is not None) == (row["name"] in BAD)
     with (tmp_path / "out" / "refused.csv").open(newline="") as file:
         told = list(csv.DictReader(file))
-    assert [(row["path"], row["left_out"]) for row in told] == [(path, "yes") for path in BAD]
+    told_of = [(row["path"], row["left_out"], row["label"]) for row in told]
+    assert told_of == [(path, "yes", "0" if path.startswith("ant") else "2") for path in BAD]
 
 
 def test_two_stores_of_one_source_are_equal(listing: Listing, tmp_path: Path) -> None:
@@ -167,15 +167,60 @@ def test_strict_stops_at_the_first_bad_file(listing: Listing, tmp_path: Path) ->
     with pytest.raises(UserError, match="ant/5"):
         prepare(listing, tmp_path / "out", strict=True)
     deeper = replace(listing, remarks=(Remark("odd", "is fine", left_out=False), Remark("ant/deep", "is a folder")))
-    with pytest.raises(UserError, match="ant/deep: is a folder"):
+    with pytest.raises(UserError, match="odd: is fine"):
         prepare(deeper, tmp_path / "new", strict=True)
     assert not (tmp_path / "new").exists()
+
+
+def test_strict_stops_at_a_class_of_one_image(photos: Path, tmp_path: Path) -> None:
+    for name in BAD:
+        (photos / name).unlink()
+    (photos / "dog").mkdir()
+    (photos / "ant" / "0.png").rename(photos / "dog" / "0.png")
+    with pytest.raises(UserError, match="dog: the class has a single image"):
+        prepare(folder(photos), tmp_path / "out", strict=True)
+
+
+def test_refused_files_have_labels(listing: Listing, tmp_path: Path) -> None:
+    store = prepare(replace(listing, remarks=(Remark("odd", "is a folder"),)), tmp_path / "out")
+    assert store.refused_labels == {"ant/5.png": 0, "cat/half.jpg": 2, "cat/notes.txt": 2}
+
+
+def test_a_disk_that_comes_back(listing: Listing, photos: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    photos.rename(tmp_path / "elsewhere")
+    with pytest.raises(UserError, match=r"no image that can be read; the first of 18 is ant/0\.png: no such file"):
+        prepare(listing, out)
+    assert not list(out.glob("data-*"))
+    (tmp_path / "elsewhere").rename(photos)
+    prepare(listing, out)
+    prepare(listing, tmp_path / "whole")
+    assert content(out) == content(tmp_path / "whole")
+
+
+def test_files_that_could_not_be_read_are_tried_again(listing: Listing, photos: Path, tmp_path: Path) -> None:
+    def stop(done: int, total: int) -> None:
+        if done == 15:
+            raise KeyboardInterrupt
+
+    out, gone = tmp_path / "out", photos / "bee" / "2.jpg"
+    gone.rename(tmp_path / "gone")
+    with pytest.raises(KeyboardInterrupt):
+        prepare(listing, out, progress=stop)
+    (tmp_path / "gone").rename(gone)
+    source = Counted(listing.source)
+    prepare(replace(listing, source=source), out)
+    assert sorted(source.read_of) == list(range(7, 18))
+    prepare(listing, tmp_path / "whole")
+    assert content(out) == content(tmp_path / "whole")
 
 
 def test_files_that_are_gone_are_refused(listing: Listing, photos: Path, tmp_path: Path) -> None:
     (photos / "bee" / "2.jpg").unlink()
     store = prepare(listing, tmp_path / "out")
     assert ("bee/2.jpg", "no such file or directory", True) in store.remarks()
+    sizes = [(photos / name).stat().st_size for name in listing.source.names if name != "bee/2.jpg"]
+    assert store.facts.bytes_before == sum(sizes)
 
 
 @pytest.mark.parametrize(
@@ -229,20 +274,3 @@ def test_names_that_are_no_text(listing: Listing, photos: Path, tmp_path: Path) 
     (photos / "bee" / "2.jpg").rename(photos / "bee" / os.fsdecode(b"\xff.jpg"))
     store = prepare(folder(photos), tmp_path / "out")
     assert "bee/\ufffd.jpg" in store.source.names
-
-
-def test_little_is_begun_ahead() -> None:
-    begun: list[int] = []
-
-    def work(item: int) -> int:
-        begun.append(item)
-        return -item
-
-    def items() -> Iterator[int]:
-        yield from range(30)
-
-    with ThreadPoolExecutor(3) as pool:
-        for number, result in enumerate(in_order(pool, work, items(), ahead=4)):
-            assert result == -number
-            assert len(begun) <= number + 1 + 4
-    assert sorted(begun) == list(range(30))

@@ -87,7 +87,7 @@ def test_a_store_has_the_small_ones(tmp_path: Path) -> None:
     store = prepare(
         Listing("two", files, np.zeros(2, dtype=np.int64), ("all",), Look(16)), tmp_path / "s", short_side=30
     )
-    assert (store.width.tolist(), store.height.tolist()) == ([30, 20], [45, 30])
+    assert (store.source.columns.width.tolist(), store.source.columns.height.tolist()) == ([30, 20], [45, 30])
     assert store.source.read(1) == files.read(1)
     again = prepare(store.listing(), tmp_path / "smaller", short_side=10)
-    assert (again.width.tolist(), again.height.tolist()) == ([10, 10], [15, 15])
+    assert (again.source.columns.width.tolist(), again.source.columns.height.tolist()) == ([10, 10], [15, 15])

@@ -1,20 +1,18 @@
 """`ssil data check`: whether every image can be used."""
 
-from pathlib import Path
-
 from cyclopts import App
 
-from ssil.cli.data.common import DataRoot, Source, Threads, find
+from ssil.cli.data.common import Choice, Name, Threads, known, packed, safe
 from ssil.cli.data.counting import counting
 from ssil.cli.output import Json, json_line
-from ssil.data import store
+from ssil.data import Told, gathered, store
+from ssil.data.assemble import on_classes
 from ssil.data.listing import Remark
-from ssil.data.survey import Told, survey
 from ssil.errors import UserError
 
 app = App(
     name="check",
-    help_epilogue="""Every image is decoded, and those of a store are compared with their checksums.
+    help_epilogue="""Every image is decoded anew, and those of a store are compared with their checksums.
 What is wrong is printed, a line each; the exit code is 2 if there is anything.
 
 Examples:
@@ -24,16 +22,16 @@ Examples:
 
 
 @app.default
-def check(source: Source, /, *, data_root: DataRoot = None, threads: Threads = None, json: Json = False) -> None:
+def check(source: Name, /, *, choice: Choice | None = None, threads: Threads = None, json: Json = False) -> None:
     """Read every image, and say what is wrong."""
     with counting("checking", json) as count:
-        images, remarks = _looked(source, data_root, threads, count)
+        images, remarks = _looked(source, choice or Choice(), threads, count)
     faults = sum(remark.left_out for remark in remarks)
     for remark in remarks:
         if json:
             json_line(**remark._asdict())
         else:
-            print(f"{remark.path}: {remark.reason}")
+            print(f"{safe(remark.path)}: {safe(remark.reason)}")
     if json:
         json_line(images=images, faults=faults)
     elif not faults:
@@ -42,9 +40,12 @@ def check(source: Source, /, *, data_root: DataRoot = None, threads: Threads = N
         raise UserError(f"data: {source} has {faults:,} fault{'s' * (faults > 1)} in {images:,} images; see above")
 
 
-def _looked(source: str, root: Path | None, threads: int | None, told: Told) -> tuple[int, list[Remark]]:
+def _looked(source: str, choice: Choice, threads: int | None, told: Told) -> tuple[int, list[Remark]]:
     """How many images there are, and what is to be said of them."""
-    listing = find(source, root)
-    if isinstance(listing.source, store.Packed):
-        return len(listing), store.check(store.open_store(listing.source.path), told, threads)
-    return len(listing), [*listing.remarks, *survey(listing.source, told, threads=threads).remarks]
+    listing, found = known(source, gathered(source, choice.asked, threads=threads, told=told, fresh=True))
+    if kept := packed(listing.source):
+        images, rows = kept
+        remarks = store.check(store.open_store(images.path), told, threads, rows)
+    else:
+        remarks = [*listing.remarks, *found.remarks(listing.source.names)]
+    return len(listing), [*remarks, *on_classes(listing, found)]

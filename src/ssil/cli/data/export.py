@@ -5,7 +5,7 @@ from typing import Annotated
 
 from cyclopts import App, Parameter
 
-from ssil.cli.data.common import DataRoot
+from ssil.cli.data.common import At
 from ssil.cli.data.counting import counting
 from ssil.data import load
 from ssil.data.store.export import export as write
@@ -26,7 +26,7 @@ def export(
     /,
     *,
     out: Annotated[Path, Parameter(help="a new directory; it gets train/CLASS/000001.png and so on")],
-    data_root: DataRoot = None,
+    data_root: At = None,
 ) -> None:
     """Write any data set as folders of PNG files."""
     with counting("reading") as count:

@@ -8,16 +8,18 @@ from typing import Annotated
 from cyclopts import App, Parameter
 from rich.markup import escape
 
-from ssil.cli.data.common import ClassList, DataRoot, Source, Threads, find, size, tell
+from ssil.cli.data.common import Choice, Name, Threads, chosen, size, tell
 from ssil.cli.data.counting import counting
 from ssil.cli.output import Json, console, json_line
 from ssil.data import store
+from ssil.data.assemble import on_classes
 from ssil.data.store.layout import REFUSED, STORE
 
 app = App(
     name="prepare",
     help_epilogue="""Stopped by Ctrl-C or otherwise, the same command goes on. Files that can't be
-read are refused, each with a reason, in STORE/refused.csv.
+read are refused, each with a reason, in STORE/refused.csv. If a disk was to blame,
+mend it, remove STORE/store.json, and the same command tries those files again.
 
 Examples:
   ssil data prepare my_photos --out my_store
@@ -28,22 +30,22 @@ Examples:
 
 @app.default
 def prepare(
-    source: Source,
+    source: Name,
     /,
     *,
     out: Annotated[Path, Parameter(help="the store's directory: new, or begun before")],
-    data_root: DataRoot = None,
-    class_list: ClassList = None,
+    choice: Choice | None = None,
     short_side: Annotated[int | None, Parameter(help="make larger pictures so small; others stay as they are")] = None,
     quality: Annotated[int, Parameter(help="JPEG quality of those made smaller; 100 is PNG, without loss")] = 90,
     strict: Annotated[
-        bool, Parameter(negative="", show_default=False, help="stop at the first file that can't be read")
+        bool, Parameter(negative="", show_default=False, help="stop at any remark, as on a file that can't be read")
     ] = False,
     threads: Threads = None,
     json: Json = False,
 ) -> None:
     """Pack the images of a source into a store."""
-    listing = find(source, data_root, class_list)
+    with counting("reading", json) as count:
+        listing = chosen(source, choice or Choice(), count, threads)
     was_complete = (out / STORE).exists()
     try:
         with counting("preparing", json) as count:
@@ -69,7 +71,7 @@ def _summary(made: store.Store, was_complete: bool) -> None:
     share = f"{100 * facts.bytes_after / max(facts.bytes_before, 1):.0f} %"
     screen.print(f"[bold]{facts.images:,} images[/] of {len(facts.classes):,} classes in {escape(str(made.path))}")
     screen.print(f"{size(facts.bytes_before)} before, {size(facts.bytes_after)} now ({share})")
-    remarks = made.remarks()
+    remarks = (*made.remarks(), *on_classes(made.listing(), made.source.survey()))
     for title, which in (("left out", True), ("worth a look", False)):
         if chosen := [remark for remark in remarks if remark.left_out is which]:
             screen.print(f"{title}: {len(chosen):,}")

@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 from rich.markup import escape
 from rich.table import Table
 
-from ssil.cli.data.common import ClassList, DataRoot, Source, find, tell
+from ssil.cli.data.common import Choice, Name, chosen, packed, safe, tell
+from ssil.cli.data.counting import counting
 from ssil.cli.output import Json, console, json_line
 from ssil.data.decode import UnreadableError, measure
 from ssil.data.listing import Listing
-from ssil.data.store import Packed
 from ssil.data.store.layout import REFUSED
 from ssil.data.store.sheet import contact_sheet, spread
 from ssil.errors import UserError
@@ -38,16 +38,16 @@ Numbers = dict[str, Any]
 
 @app.default
 def show(
-    source: Source,
+    source: Name,
     /,
     *,
-    data_root: DataRoot = None,
-    class_list: ClassList = None,
+    choice: Choice | None = None,
     sheet: Annotated[Path | None, Parameter(help="a PNG file to draw: some pictures of up to 40 classes")] = None,
     json: Json = False,
 ) -> None:
     """Show counts, classes and sizes, and a sheet of pictures."""
-    listing = find(source, data_root, class_list)
+    with counting("reading", json) as count:
+        listing = chosen(source, choice or Choice(), count)
     numbers = _numbers(listing)
     if json:
         json_line(**numbers, remarks=[remark._asdict() for remark in listing.remarks])
@@ -78,8 +78,9 @@ def _numbers(listing: Listing) -> Numbers:
 
 def _sizes(listing: Listing) -> tuple[NDArray[np.int32], NDArray[np.int32], int]:
     """Widths and heights, and how many of the files that were looked at can't be read."""
-    if isinstance(listing.source, Packed):
-        return listing.source.columns.width, listing.source.columns.height, 0
+    if kept := packed(listing.source):
+        images, rows = kept
+        return images.columns.width[rows], images.columns.height[rows], 0
     found, unreadable = [], 0
     for index in spread(range(len(listing)), MEASURED):
         try:
@@ -99,12 +100,12 @@ def _range(values: NDArray[np.integer[Any]]) -> dict[str, float] | None:
 def _print(listing: Listing, numbers: Numbers) -> None:
     screen, made = console(), Table.grid(padding=(0, 2, 0, 0))
     for title, text in _lines(listing, numbers):
-        made.add_row(f"[bold]{title}[/]", escape(text))
+        made.add_row(f"[bold]{title}[/]", escape(safe(text)))
     screen.print(made)
     if listing.remarks:
         screen.print(f"[bold]remarks[/]: {len(listing.remarks):,}")
-        packed = isinstance(listing.source, Packed)
-        tell(screen, listing.remarks, f": see {REFUSED} in the store" if packed else "; see `ssil data check`")
+        where = f": see {REFUSED} in the store" if packed(listing.source) else "; see `ssil data check`"
+        tell(screen, listing.remarks, where)
 
 
 def _lines(listing: Listing, numbers: Numbers) -> Iterator[tuple[str, str]]:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ssil.data.listing import Files, Labels, Listing, Look, Remark
+from ssil.data.listing import Files, Labels, Listing, Look, Remark, plain
 from ssil.data.sources.subset import pick
 from ssil.errors import UserError
 
@@ -40,8 +40,18 @@ def gather(
     labels = np.concatenate([np.repeat(np.arange(len(called)), size) for size in sizes])
     tested = None if test is None else np.arange(len(labels)) >= sum(sizes[0])
     shown = called if titles is None else distinct(called, titles)
-    keys = () if titles is None else called
-    return complete(Listing(name, Files(root, tuple(files)), labels, shown, look, tested, tuple(remarks), keys))
+    return complete(
+        Listing(
+            plain(name),
+            Files(root, tuple(files)),
+            labels,
+            tuple(map(plain, shown)),
+            look,
+            tested,
+            tuple(remark._replace(path=plain(remark.path)) for remark in remarks),
+            () if titles is None else tuple(map(plain, called)),
+        )
+    )
 
 
 def distinct(keys: Sequence[str], titles: Mapping[str, str]) -> tuple[str, ...]:
@@ -56,20 +66,17 @@ def distinct(keys: Sequence[str], titles: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def complete(listing: Listing) -> Listing:
-    """The listing without classes that have nothing to learn from; remarks tell of those and of other odd classes.
-
-    Images to test on, of a class that has none to learn from, are refused.
-    """
+    """The listing without classes that have nothing to learn from; remarks tell of those and of other odd classes."""
     learnt, tests = _counts(listing)
-    strange = [listing.classes[label] for label in (tests * (learnt == 0)).nonzero()[0]]
-    if strange:
-        raise UserError(f"dataset: {listing.name} has files to test on but none to learn from of {_some(strange)}")
     if not learnt.any():
         raise UserError(f"dataset: {listing.name} has no files to learn from; add some to each class")
     kept = pick(listing, learnt.nonzero()[0].tolist())
-    remarks = _lacking(listing.classes, learnt, "learn from")
+    if len(set(kept.classes)) < len(kept.classes):
+        ((name, _),) = Counter(kept.classes).most_common(1)
+        raise UserError(f"dataset: {listing.name} has two classes called {name!r}; rename one of them")
+    remarks = [_unlearnt(listing.classes[label], int(tests[label])) for label in (learnt == 0).nonzero()[0]]
     if listing.tested is not None:
-        remarks += _lacking(kept.classes, tests[learnt > 0], "test on")
+        remarks += [_untested(kept.classes[label]) for label in (tests[learnt > 0] == 0).nonzero()[0]]
     return replace(kept, remarks=(*listing.remarks, *remarks, *_alike(kept.classes)))
 
 
@@ -80,13 +87,13 @@ def _counts(listing: Listing) -> tuple[Labels, Labels]:
     return learnt, tests
 
 
-def _some(names: Sequence[str]) -> str:
-    return ", ".join(names[:5]) + (f" and {len(names) - 5} more classes" if len(names) > 5 else "")
+def _unlearnt(name: str, tests: int) -> Remark:
+    lost = f"; its test files ({tests:,}) are left out" if tests else ""
+    return Remark(name, f"class {name!r} has no files to learn from{lost}", left_out=bool(tests))
 
 
-def _lacking(names: Sequence[str], counts: Labels, purpose: str) -> list[Remark]:
-    lacking = (names[label] for label in (counts == 0).nonzero()[0])
-    return [Remark(name, f"class {name!r} has no files to {purpose}", left_out=False) for name in lacking]
+def _untested(name: str) -> Remark:
+    return Remark(name, f"class {name!r} has no files to test on", left_out=False)
 
 
 def _alike(names: Sequence[str]) -> list[Remark]:

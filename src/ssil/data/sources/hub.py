@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ssil.data.dataset import Info
-from ssil.data.listing import Labels, Listing, Remark
+from ssil.data.listing import Labels, Listing, Remark, content
 from ssil.data.sources.gather import OWN, complete
 from ssil.data.sources.tree import natural
 from ssil.errors import UserError
@@ -142,4 +142,4 @@ def _content(image: Mapping[str, Any]) -> bytes:
         return bytes(image["bytes"])
     if image.get("path") is None:
         raise OSError("the row has no image")
-    return Path(image["path"]).read_bytes()
+    return content(Path(image["path"]))

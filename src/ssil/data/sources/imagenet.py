@@ -3,6 +3,7 @@
 import csv
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from io import StringIO
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,7 @@ from ssil.data.dataset import Info
 from ssil.data.listing import Listing, Look, Remark
 from ssil.data.sources.gather import Groups, gather
 from ssil.data.sources.subset import pick
-from ssil.data.sources.tree import entries, find
+from ssil.data.sources.tree import classes, find, inside, text, unused
 from ssil.data.sources.wordnet import WNID, titles
 from ssil.errors import UserError
 
@@ -26,7 +27,6 @@ NUMBERS = "ILSVRC2012_validation_ground_truth.txt"
 DEVKIT = "ILSVRC2012_devkit_t12/data"
 CURE = f"put {SOLUTION} (Kaggle's) or {LABELS[0]} (a wnid a line, in order of the files) beside val/"
 CLASSES = 1000
-FILES = {"train": 1_281_167, "val": 50_000}
 
 
 def imagenet(root: Path | None = None) -> Listing:
@@ -39,14 +39,13 @@ def imagenet(root: Path | None = None) -> Listing:
         root, PLACES, ("train", "val"), "imagenet: put train/ (a folder a wnid) and val/ into a folder imagenet"
     )
     places = [base, *base.absolute().parents[:3]]
-    train = _by_wnid(base, "train")
+    train, remarks = classes(base, "train", WNID.fullmatch)
     if not train:
         raise UserError(
             f"imagenet: {base / 'train'} has no folder named by a wnid; unpack the tar file of each class there"
         )
-    test, remarks = _validation(base, places)
-    remarks += [*_short("train", train), *_short("val", test)]
-    return gather("imagenet", base, Look(224), train, test, titles(places), remarks)
+    test, more = _validation(base, places)
+    return gather("imagenet", base, Look(224), train, test, titles(places), remarks + more)
 
 
 def imagenet100(root: Path | None = None) -> Listing:
@@ -65,33 +64,19 @@ def imagenet100(root: Path | None = None) -> Listing:
     return replace(pick(whole, np.sort(drawn).tolist()), name="imagenet100")
 
 
-def _by_wnid(base: Path, part: str) -> Groups:
-    """The files in the folders named by wnids."""
-    wnids = [name for name in entries(base / part)[0] if WNID.fullmatch(name)]
-    return {wnid: [f"{part}/{wnid}/{file}" for file in entries(base / part / wnid)[1]] for wnid in wnids}
-
-
-def _short(part: str, groups: Groups) -> list[Remark]:
-    """A remark if this is not all of ImageNet."""
-    count = sum(map(len, groups.values()))
-    if (len(groups), count) == (CLASSES, FILES[part]):
-        return []
-    reason = f"has {count:,} files of {len(groups):,} classes; all of ImageNet has {FILES[part]:,} of {CLASSES:,}"
-    return [Remark(part, reason, left_out=False)]
-
-
 def _validation(base: Path, places: Sequence[Path]) -> tuple[Groups, list[Remark]]:
-    """The files of val/ by wnid, and remarks on those without a label where it is flat."""
-    by_wnid = _by_wnid(base, "val")
+    """The files of val/ by wnid, and remarks on those that have none."""
+    by_wnid, remarks = classes(base, "val", WNID.fullmatch)
     if by_wnid:
-        return by_wnid, []
-    files = entries(base / "val")[1]
+        return by_wnid, remarks
+    folders, files, remarks = inside(base, "val")
     wnids = _labels(places, files)
     groups: dict[str, list[str]] = {}
     for file in files:
         if file in wnids:
             groups.setdefault(wnids[file], []).append(f"val/{file}")
-    return groups, [Remark(f"val/{file}", "has no label") for file in files if file not in wnids]
+    remarks += [Remark(f"val/{file}", "has no label") for file in files if file not in wnids]
+    return groups, remarks + unused("val", folders)
 
 
 def _labels(places: Sequence[Path], files: Sequence[str]) -> Mapping[str, str]:
@@ -107,16 +92,16 @@ def _labels(places: Sequence[Path], files: Sequence[str]) -> Mapping[str, str]:
 
 def _solution(path: Path) -> Mapping[str, str]:
     """The wnid of each file by Kaggle's table: the first word of the prediction."""
+    rows = csv.DictReader(StringIO(text(path)))
     try:
-        with path.open(newline="", encoding="utf-8-sig") as file:
-            return {f"{row['ImageId']}.JPEG": row["PredictionString"].split()[0] for row in csv.DictReader(file)}
+        return {f"{row['ImageId']}.JPEG": row["PredictionString"].split()[0] for row in rows}
     except (KeyError, IndexError, AttributeError) as error:
         raise UserError(f"imagenet: {path} is no table of ImageId,PredictionString; get it again") from error
 
 
 def _lines(path: Path, files: Sequence[str]) -> Mapping[str, str]:
     """The wnid of each file by a list in their order."""
-    wnids = path.read_text(encoding="utf-8-sig").split()
+    wnids = text(path).split()
     if len(wnids) != len(files):
         raise UserError(f"imagenet: {path} has {len(wnids):,} labels for {len(files):,} files in val/; {CURE}")
     return dict(zip(files, wnids, strict=True))

@@ -1,6 +1,7 @@
 """Google Landmarks v2 (Weyand et al., CVPR 2020): the classes with most images, as in the SS-IL paper."""
 
 import csv
+from io import StringIO
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -12,7 +13,8 @@ from pyarrow.csv import ConvertOptions, read_csv
 from ssil.data.dataset import Info
 from ssil.data.listing import Labels, Listing, Look
 from ssil.data.sources.gather import gather
-from ssil.data.sources.tree import find
+from ssil.data.sources.subset import positive
+from ssil.data.sources.tree import find, text
 from ssil.errors import UserError
 from ssil.randomness import Randomness
 
@@ -37,7 +39,7 @@ def landmarks(
     Of the others, at most `max_per_class` are for training. Landmarks with fewer images than `min_per_class`, or with
     none left for training, are not taken. The paper's sets have 1,000 classes with 50 test images, and 10,000 with 10.
     """
-    _check(classes=classes, test_per_class=test_per_class, max_per_class=max_per_class, min_per_class=min_per_class)
+    positive(classes=classes, test_per_class=test_per_class, max_per_class=max_per_class, min_per_class=min_per_class)
     base = find(root, PLACES, ("train.csv", "train"), "landmark-v2: put train.csv and train/ into a folder landmark-v2")
     table = _table(base / "train.csv")
     chosen = _largest(table["landmark_id"].to_numpy(), classes, max(min_per_class or 0, test_per_class + 1))
@@ -49,22 +51,20 @@ def landmarks(
     return gather(name, base, LOOK, train, test, _titles(base))
 
 
-def _check(**counts: int | None) -> None:
-    for option, count in counts.items():
-        if count is not None and count < 1:
-            raise UserError(f"{option}: {count} must be at least 1")
-
-
 def _table(path: Path) -> Table:
-    """The ids of all images, and of their landmarks."""
+    """The ids of all images, once each, and of their landmarks."""
     wanted = ConvertOptions(
         include_columns=["id", "landmark_id"], column_types={"id": string(), "landmark_id": int64()}
     )
     try:
-        return read_csv(path, convert_options=wanted)
-    except (ArrowException, KeyError) as error:
+        table = read_csv(path, convert_options=wanted).group_by(["id", "landmark_id"]).aggregate([])
+    except (OSError, ArrowException, KeyError) as error:
         reason = " ".join(str(error).split())
         raise UserError(f"landmark-v2: {path} is no table of id,url,landmark_id ({reason}); get it again") from error
+    count = table.group_by("id").aggregate([("landmark_id", "count")])
+    if len(twice := count.filter(compute.greater(count["landmark_id_count"], 1))):
+        raise UserError(f"landmark-v2: {path} has several landmarks for image {twice['id'][0]}; get it again")
+    return table
 
 
 def _largest(labels: Labels, count: int, least: int) -> Labels:
@@ -94,8 +94,7 @@ def _titles(base: Path) -> dict[str, str]:
     if not path.is_file():
         return {}
     try:
-        with path.open(newline="", encoding="utf-8-sig") as file:
-            return {row["landmark_id"]: title(row["category"]) for row in csv.DictReader(file)}
+        return {row["landmark_id"]: title(row["category"]) for row in csv.DictReader(StringIO(text(path)))}
     except (KeyError, AttributeError) as error:
         raise UserError(
             f"landmark-v2: {path} is no table of landmark_id,category; get it again or remove it"

@@ -1,6 +1,8 @@
 """Image files that a table lists with their labels."""
 
 import csv
+from collections.abc import Sequence
+from os.path import join, normpath
 from pathlib import Path
 from typing import NamedTuple
 
@@ -14,7 +16,7 @@ from ssil.errors import UserError
 
 INFO = Info(
     "FILE.csv or FILE.parquet",
-    "your own image files, listed in a table with columns path, label and, if you like, split",
+    "your own image files, listed in a table with columns path, label and, if you like, split and name",
     "any",
     f"{OWN.size}x{OWN.size} colour, or as you say",
     "a file",
@@ -22,6 +24,7 @@ INFO = Info(
 SUFFIXES = (".csv", ".parquet")
 TESTED = {"train": False, "test": True, "val": True, "validation": True}
 
+Columns = list[str]
 Values = list[tuple[object, ...]]
 
 
@@ -31,54 +34,72 @@ class Row(NamedTuple):
     path: str
     label: str
     split: str = ""
+    name: str = ""
 
 
 def manifest(path: Path, root: Path | None = None) -> Listing:
     """The files in a CSV or Parquet table with columns path, label and, where the test part is given, split.
 
-    Paths are relative to `root`, or else to the table's folder. Classes come in natural order of their labels. Of the
-    splits, train is for training; test, val and validation are for testing.
+    Paths are relative to `root`, or else to the table's folder. Of the splits, train is for training; test, val and
+    validation are for testing. Classes come in natural order of their labels; with a further column name, which says
+    what the class of a label is called, in order of appearance.
     """
-    rows = [_row(path, number, values) for number, values in enumerate(_read(path), start=1)]
-    labels = sorted({row.label for row in rows}, key=natural)
-    train: dict[str, list[str]] = {label: [] for label in labels}
-    test: dict[str, list[str]] = {label: [] for label in labels}
+    root = root or path.parent
+    rows = _rows(path)
+    _check(path, root, rows)
+    split, named = any(row.split for row in rows), any(row.name for row in rows)
+    labels = dict.fromkeys(row.label for row in rows)
+    order = list(labels) if named else sorted(labels, key=natural)
+    train, test = ({label: list[str]() for label in order} for _ in range(2))
     for row in rows:
-        (test if TESTED.get(row.split) else train)[row.label].append(row.path)
-    split = any(row.split for row in rows)
+        (test if TESTED.get(row.split.lower()) else train)[row.label].append(row.path)
     if split and not any(test.values()):
         raise UserError(f"dataset: {path}: the split of no row is test; have some for testing, or leave the column out")
-    return gather(path.stem, root or path.parent, OWN, train, test if split else None)
+    titles = {row.label: row.name for row in rows} if named else None
+    return gather(path.stem, root, OWN, train, test if split else None, titles)
 
 
-def _read(path: Path) -> Values:
+def _check(path: Path, root: Path, rows: Sequence[Row]) -> None:
+    """Refuse a file in two rows (it could be in both parts), and a label with two names."""
+    files: dict[str, int] = {}
+    labels: dict[str, int] = {}
+    for number, row in enumerate(rows, start=1):
+        file, label = normpath(join(root, row.path)), row.label  # noqa: PTH118 (faster than pathlib)
+        if (other := files.setdefault(file, number)) != number:
+            raise UserError(f"dataset: {path}: rows {other} and {number} list the same file, {row.path}; remove one")
+        if (name := rows[labels.setdefault(label, number) - 1].name) != row.name:
+            both = f"{name!r} (row {labels[label]}) and {row.name!r} (row {number})"
+            raise UserError(f"dataset: {path}: label {label!r} has two names, {both}; give it one")
+
+
+def _rows(path: Path) -> list[Row]:
     suffix = path.suffix.lower()
     if suffix not in SUFFIXES:
         raise UserError(f"dataset: {path} is no table of files: such a one ends in {' or '.join(SUFFIXES)}")
     try:
-        values = _csv(path) if suffix == ".csv" else _parquet(path)
+        columns, values = _csv(path) if suffix == ".csv" else _parquet(path)
     except (OSError, UnicodeDecodeError, csv.Error, ArrowException) as error:
         raise UserError(f"dataset: {path} can't be read: {' '.join(str(error).split())}") from error
     if not values:
         raise UserError(f"dataset: {path} lists no files; add a row for each, with its path and label")
-    return values
+    return [_row(path, number, columns, row) for number, row in enumerate(values, start=1)]
 
 
-def _csv(path: Path) -> Values:
+def _csv(path: Path) -> tuple[Columns, Values]:
     with path.open(newline="", encoding="utf-8-sig") as file:
         reader = csv.DictReader(file, skipinitialspace=True)
         wanted = _columns(path, list(reader.fieldnames or ()))
-        return [tuple(row[column] for column in wanted) for row in reader]
+        return wanted, [tuple(row[column] for column in wanted) for row in reader]
 
 
-def _parquet(path: Path) -> Values:
+def _parquet(path: Path) -> tuple[Columns, Values]:
     with parquet.ParquetFile(path) as file:
         wanted = _columns(path, file.schema_arrow.names)
         table = file.read(columns=wanted)
-    return list(zip(*(table[column].to_pylist() for column in wanted), strict=True))
+    return wanted, list(zip(*(table[column].to_pylist() for column in wanted), strict=True))
 
 
-def _columns(path: Path, names: list[str]) -> list[str]:
+def _columns(path: Path, names: list[str]) -> Columns:
     missing = [column for column in ("path", "label") if column not in names]
     if missing:
         there = f"its columns are {', '.join(names)}" if names else "it is empty"
@@ -86,13 +107,12 @@ def _columns(path: Path, names: list[str]) -> list[str]:
     return [column for column in Row._fields if column in names]
 
 
-def _row(path: Path, number: int, values: tuple[object, ...]) -> Row:
+def _row(path: Path, number: int, columns: Columns, values: tuple[object, ...]) -> Row:
     """A row, checked; they are counted from 1, the header apart."""
-    texts = ["" if value is None else str(value).strip() for value in values]
-    for column, text in zip(Row._fields, texts, strict=False):
+    texts = {column: "" if value is None else str(value).strip() for column, value in zip(columns, values, strict=True)}
+    for column, text in texts.items():
         if not text:
             raise UserError(f"dataset: {path}: row {number} has no {column}; fill it in, or remove the row")
-    row = Row(*texts)
-    if row.split and row.split.lower() not in TESTED:
-        raise UserError(f"dataset: {path}: split {row.split!r} in row {number} is none of {', '.join(TESTED)}")
-    return row._replace(split=row.split.lower())
+    if "split" in texts and texts["split"].lower() not in TESTED:
+        raise UserError(f"dataset: {path}: split {texts['split']!r} in row {number} is none of {', '.join(TESTED)}")
+    return Row(**texts)

@@ -7,22 +7,18 @@ from functools import cached_property
 from pathlib import Path
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from ssil.data.listing import Bytes, Files, Listing, Source
+from ssil.data.sources.tree import text
 from ssil.errors import UserError
-from ssil.randomness import Randomness
 
 Indices = NDArray[np.int64]
 
 
 def only(listing: Listing, wanted: Path) -> Listing:
-    """The classes that a text file lists, one a line, in its order: by name, by key (a wnid), or by number from 0.
-
-    Where names or keys are numbers themselves, a line means those.
-    """
-    known = _known(listing)
+    """The classes that a text file lists, one a line, in its order: by name or by key (a wnid)."""
+    known = {name: label for called in (listing.keys, listing.classes) for label, name in enumerate(called)}
     labels: dict[int, str] = {}
     for line in _lines(wanted):
         if line not in known:
@@ -41,17 +37,11 @@ def first(listing: Listing, count: int) -> Listing:
     return pick(listing, range(count))
 
 
-def limit(listing: Listing, least: int | None, most: int | None, seed: int) -> Listing:
-    """The classes with at least so many images, and of each at most so many that are not for testing, drawn by seed."""
-    for option, count in (("min_per_class", least), ("max_per_class", most)):
+def positive(**counts: int | None) -> None:
+    """Refuse an option that is given and is below 1."""
+    for option, count in counts.items():
         if count is not None and count < 1:
             raise UserError(f"{option}: {count} must be at least 1")
-    if least is not None:
-        sizes = np.bincount(listing.labels, minlength=len(listing.classes))
-        if sizes.max() < least:
-            raise UserError(f"min_per_class: {least} is too many, no class of {listing.name} has over {sizes.max()}")
-        listing = pick(listing, (sizes >= least).nonzero()[0].tolist())
-    return listing if most is None else _rows(listing, _drawn(listing, most, seed))
 
 
 def pick(listing: Listing, order: Sequence[int]) -> Listing:
@@ -93,34 +83,11 @@ def _rows(listing: Listing, stay: Indices) -> Listing:
     return replace(listing, source=source, labels=listing.labels[stay], tested=tested)
 
 
-def _drawn(listing: Listing, most: int, seed: int) -> Indices:
-    """The images for testing, and at most so many others of each class."""
-    stay = np.zeros(len(listing), dtype=bool) if listing.tested is None else listing.tested.copy()
-    others = (~stay).nonzero()[0]
-    others = others[np.argsort(listing.labels[others], kind="stable")]
-    sizes = np.bincount(listing.labels[others], minlength=len(listing.classes))
-    for name, members in zip(listing.classes, np.split(others, np.cumsum(sizes)[:-1]), strict=True):
-        order = torch.randperm(len(members), generator=Randomness(seed).at("max per class", name))
-        stay[members[order[:most].numpy()]] = True
-    return stay.nonzero()[0]
-
-
 def _lines(path: Path) -> list[str]:
-    try:
-        lines = [line.strip() for line in path.read_text(encoding="utf-8-sig").splitlines()]
-    except (OSError, UnicodeDecodeError) as error:
-        raise UserError(f"{path} can't be read as a list of classes: {error}") from error
-    lines = [line for line in lines if line]
+    lines = [line.strip() for line in text(path).splitlines() if line.strip()]
     if not lines:
         raise UserError(f"{path} lists no class; write a class name a line")
     return lines
-
-
-def _known(listing: Listing) -> dict[str, int]:
-    """The label of each class, by all that it may be called."""
-    called = (*listing.keys, *listing.classes)
-    numbers = () if any(name.isdecimal() for name in called) else map(str, range(len(listing.classes)))
-    return {name: label for names in (numbers, listing.keys, listing.classes) for label, name in enumerate(names)}
 
 
 def _cure(line: str, listing: Listing) -> str:

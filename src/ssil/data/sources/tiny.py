@@ -1,11 +1,12 @@
 """Tiny ImageNet (Stanford CS231n, 2015), as unpacked from tiny-imagenet-200.zip."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from ssil.data.dataset import Info
 from ssil.data.listing import Listing, Look, Remark
-from ssil.data.sources.gather import gather
-from ssil.data.sources.tree import entries, find
+from ssil.data.sources.gather import Groups, gather
+from ssil.data.sources.tree import find, inside, members, text, unused
 from ssil.data.sources.wordnet import titles
 from ssil.errors import UserError
 
@@ -19,25 +20,38 @@ ANNOTATIONS = "val/val_annotations.txt"
 def tiny_imagenet(root: Path | None = None) -> Listing:
     """Tiny ImageNet in order of the wnids; the validation images are for testing, as those of test/ have no labels."""
     base = find(root, (FOLDER, ""), ("wnids.txt", "train", ANNOTATIONS), f"tiny-imagenet: unpack {URL}")
-    train = {wnid: _train(base, wnid) for wnid in sorted((base / "wnids.txt").read_text().split())}
+    train, remarks = _train(base, sorted(set(text(base / "wnids.txt").split())))
+    images, more = members(base, "val/images")
     wnids = _annotations(base)
     test: dict[str, list[str]] = {}
     for file, wnid in wnids.items():
-        test.setdefault(wnid, []).append(f"val/images/{file}")
-    loose = [file for file in entries(base / "val/images")[1] if file not in wnids]
-    remarks = [Remark(f"val/images/{file}", f"has no line in {ANNOTATIONS}") for file in loose]
-    return gather("tiny-imagenet", base, Look(64, augment="shift"), train, test, titles([base]), remarks)
+        test.setdefault(wnid, []).append(file)
+    more += [Remark(file, f"has no line in {ANNOTATIONS}") for file in images if file not in wnids]
+    return gather("tiny-imagenet", base, Look(64, augment="shift"), train, test, titles([base]), remarks + more)
 
 
-def _train(base: Path, wnid: str) -> list[str]:
-    folder = f"train/{wnid}/images"
-    return [f"{folder}/{file}" for file in entries(base / folder)[1]] if (base / folder).is_dir() else []
+def _train(base: Path, wnids: Sequence[str]) -> tuple[Groups, list[Remark]]:
+    """The training files of each class, and remarks on what else is there."""
+    folders, files, remarks = inside(base, "train")
+    remarks += unused("train", [name for name in (*folders, *files) if name not in wnids], "wnids.txt does not list it")
+    groups = {}
+    for wnid in wnids:
+        groups[wnid], more = members(base, f"train/{wnid}/images")
+        remarks += more + _beside(base, wnid)
+    return groups, remarks
+
+
+def _beside(base: Path, wnid: str) -> list[Remark]:
+    """Remarks on what a class has, in train/, but its images and their boxes."""
+    folders, files, _ = inside(base, f"train/{wnid}")
+    others = [name for name in (*folders, *files) if name not in ("images", f"{wnid}_boxes.txt")]
+    return unused(f"train/{wnid}", others, "it is not in images/")
 
 
 def _annotations(base: Path) -> dict[str, str]:
     """The wnid of each validation image: a line has the file, the wnid and a box."""
-    lines = (base / ANNOTATIONS).read_text().splitlines()
+    lines = (line.split() for line in text(base / ANNOTATIONS).splitlines() if line.strip())
     try:
-        return dict(line.split()[:2] for line in lines if line.strip())
+        return {f"val/images/{file}": wnid for file, wnid, *_ in lines}
     except ValueError as error:
         raise UserError(f"tiny-imagenet: {base / ANNOTATIONS} has lines without a wnid; unpack {URL} again") from error

@@ -69,6 +69,14 @@ def read_table(path: Path, schema: pa.Schema) -> pa.Table:
     return table
 
 
+def validate(path: Path, content: pa.Table | pa.ChunkedArray) -> None:
+    """Look at every value of what was read from a file: that it lies inside it, that text is text."""
+    try:
+        content.validate(full=True)
+    except pa.ArrowException as error:
+        raise damaged(path, error) from error
+
+
 def damaged(path: Path, why: object) -> UserError:
     """What to say of a file of a store that can't be used."""
     first = {PREPARE: "remove the directory", STORE: "remove it"}.get(path.name, f"remove it and {STORE}")

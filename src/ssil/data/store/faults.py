@@ -2,37 +2,45 @@
 
 import os
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from hashlib import file_digest, sha256
 
 import numpy as np
 
+from ssil.data.ahead import ahead
 from ssil.data.decode import UnreadableError, whole
-from ssil.data.listing import Remark
-from ssil.data.store.layout import INDEX, shard_name
-from ssil.data.store.pack import in_order
+from ssil.data.listing import Labels, Remark
+from ssil.data.store.index import fingerprint
+from ssil.data.store.layout import INDEX, STORE, shard_name
 from ssil.data.store.read import Store
 from ssil.data.survey import Told
 from ssil.errors import UserError
 
 
-def check(store: Store, progress: Told | None = None, workers: int | None = None) -> list[Remark]:
-    """What is wrong: files that can't be used, images whose bytes have changed or that can't be decoded."""
+def check(
+    store: Store, progress: Told | None = None, workers: int | None = None, chosen: Labels | None = None
+) -> list[Remark]:
+    """What is wrong: files that can't be used, images (all, or those chosen) that have changed or can't be decoded."""
     with (store.path / INDEX).open("rb") as file:
         if file_digest(file, "sha256").hexdigest() != store.facts.index:
             return [Remark(INDEX, "its content has changed")]  # and may lead anywhere
     unusable = dict(_unusable(store))
-    rows = np.flatnonzero(~np.isin(store.source.columns.shard, list(unusable))).tolist()
+    chosen = np.arange(len(store.source)) if chosen is None else chosen
+    rows = chosen[~np.isin(store.source.columns.shard[chosen], list(unusable))].tolist()
     threads = workers or os.cpu_count() or 1
-    wrong = [Remark(shard_name(shard), reason) for shard, reason in unusable.items()]
-    with ThreadPoolExecutor(threads, thread_name_prefix="check") as pool:
-        for done, reason in enumerate(in_order(pool, partial(_fault, store), rows, ahead=4 * threads), start=1):
-            if progress:
-                progress(done, len(rows))
-            if reason:
-                wrong.append(Remark(store.source.names[rows[done - 1]], reason))
+    wrong = [*_changed(store), *(Remark(shard_name(shard), reason) for shard, reason in unusable.items())]
+    for done, reason in enumerate(ahead(partial(_fault, store), rows, 4 * threads, threads), start=1):
+        if progress:
+            progress(done, len(rows))
+        if reason:
+            wrong.append(Remark(store.source.names[rows[done - 1]], reason))
     return wrong
+
+
+def _changed(store: Store) -> Iterator[Remark]:
+    facts = store.facts
+    if fingerprint(facts.classes, facts.keys, facts.look, store.source.columns) != facts.fingerprint:
+        yield Remark(STORE, "its classes, keys or look have changed since the store was made")
 
 
 def _unusable(store: Store) -> Iterator[tuple[int, str]]:
@@ -45,7 +53,7 @@ def _unusable(store: Store) -> Iterator[tuple[int, str]]:
 
 def _fault(store: Store, index: int) -> str | None:
     data, where = store.source.read(index), shard_name(int(store.source.columns.shard[index]))
-    if sha256(data).digest()[:16] != store.digest[index].tobytes():
+    if sha256(data).digest()[:16] != store.source.columns.digest[index].tobytes():
         return f"its bytes have changed since they were stored in {where}"
     try:
         whole(data)

@@ -1,6 +1,8 @@
 """What makes a store complete: the index of its good rows, the list of the others, and `store.json`."""
 
 import csv
+from collections.abc import Iterable
+from dataclasses import replace
 from hashlib import sha256
 from io import StringIO
 from pathlib import Path
@@ -9,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ssil.data.listing import Listing, Remark
+from ssil.data.listing import Listing, Look, Remark, plain
 from ssil.data.store.columns import Columns, columns
 from ssil.data.store.disk import read_table, replacing, write_json
 from ssil.data.store.layout import (
@@ -20,7 +22,6 @@ from ssil.data.store.layout import (
     STORE,
     Facts,
     Settings,
-    plain,
     shard_name,
 )
 from ssil.errors import UserError
@@ -29,11 +30,13 @@ from ssil.errors import UserError
 def finish(out: Path, listing: Listing, settings: Settings) -> None:
     """Write all but the shards, which are there."""
     rows = pa.concat_tables([_small(out, number) for number in range(len(settings.shards))])
-    refused = _refused(rows)
-    _write_refused(out / REFUSED, (*listing.remarks, *refused))
+    refused = rows.filter(pc.is_valid(rows["reason"]))
     if len(refused) == len(rows):
-        first = f"{refused[0].path}: {refused[0].reason}"
+        for number in range(len(settings.shards)):  # all will be made again, whatever is mended
+            (out / shard_name(number)).unlink()
+        first = f"{refused['name'][0]}: {refused['reason'][0]}"
         raise UserError(f"data: {listing.name} has no image that can be read; the first of {len(rows)} is {first}")
+    _write_refused(out / REFUSED, listing.remarks, refused)
     index = rows.filter(pc.is_null(rows["reason"])).select(INDEX_SCHEMA.names).combine_chunks().to_batches()[0]
     with replacing(out / INDEX) as file, pa.ipc.new_file(file, INDEX_SCHEMA) as writer:
         writer.write_batch(index)
@@ -54,39 +57,42 @@ def _small(out: Path, number: int) -> pa.Table:
     return shard
 
 
-def _refused(rows: pa.Table) -> list[Remark]:
-    chosen = rows.filter(pc.is_valid(rows["reason"]))
-    return [Remark(*pair) for pair in zip(chosen["name"].to_pylist(), chosen["reason"].to_pylist(), strict=True)]
-
-
-def _write_refused(path: Path, remarks: tuple[Remark, ...]) -> None:
+def _write_refused(path: Path, remarks: Iterable[Remark], refused: pa.Table) -> None:
+    """What the source remarked, and each refused file with its label."""
     text = StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(Remark._fields)
-    writer.writerows((plain(path), plain(reason), "yes" if left_out else "no") for path, reason, left_out in remarks)
+    writer.writerow((*Remark._fields, "label"))
+    writer.writerows(
+        (plain(path), plain(reason), "yes" if left_out else "no", "") for path, reason, left_out in remarks
+    )
+    columns = (refused[name].to_pylist() for name in ("name", "reason", "label"))
+    writer.writerows((name, reason, "yes", label) for name, reason, label in zip(*columns, strict=True))
     with replacing(path) as file:
         file.write(text.getvalue().encode())
 
 
 def _facts(out: Path, listing: Listing, settings: Settings, rows: pa.Table, index: pa.RecordBatch) -> Facts:
-    names, found = tuple(map(plain, listing.classes)), columns(index)
+    names, keys = (tuple(map(plain, called)) for called in (listing.classes, listing.keys))
+    found = columns(index)
     return Facts(
         **settings.model_dump(),
         classes=names,
-        keys=tuple(map(plain, listing.keys)),
+        keys=keys,
         look=listing.look,
         images=len(index),
         refused=len(rows) - len(index),
-        bytes_before=pc.sum(rows["before"]).as_py(),
+        bytes_before=pc.sum(pc.max_element_wise(rows["before"], 0)).as_py(),
         bytes_after=int(found.length.sum()),
-        fingerprint=_fingerprint(names, found),
+        fingerprint=fingerprint(names, keys, listing.look, found),
         lengths=tuple((out / shard_name(number)).stat().st_size for number in range(len(settings.shards))),
         index=sha256((out / INDEX).read_bytes()).hexdigest(),
     )
 
 
-def _fingerprint(classes: tuple[str, ...], found: Columns) -> str:
-    digest = sha256(repr(classes).encode())
+def fingerprint(classes: tuple[str, ...], keys: tuple[str, ...], look: Look, found: Columns) -> str:
+    """What tells a store from others, whatever its shards are."""
+    look = replace(look, mean=tuple(map(float, look.mean)), std=tuple(map(float, look.std)))  # as JSON gives them back
+    digest = sha256(repr((classes, keys, look)).encode())
     digest.update(found.label.tobytes())
     digest.update(found.digest.tobytes())
     digest.update(b"open" if found.test is None else found.test.tobytes())

@@ -35,6 +35,9 @@ SHARD_SCHEMA = pa.schema([pa.field("bytes", pa.large_binary()), *_OF_ALL, *_OF_S
 """A row a listed file; a refused one has a reason and no bytes. `test` is null where the source leaves the split open,
 `before` is the length of the source's file."""
 
+UNREAD = -1
+"""The `before` of a file that could not be read at all. That may pass, so its shard is made again, if need be."""
+
 INDEX_SCHEMA = pa.schema([*_OF_ALL, *_OF_INDEX])
 """The good rows: all but the images themselves, and where these are."""
 
@@ -71,7 +74,7 @@ class Facts(Settings):
     bytes_before: int
     bytes_after: int
     fingerprint: str
-    """A SHA-256 over classes, labels, the split and the images' digests."""
+    """A SHA-256 over classes, keys, look, labels, the split and the images' digests."""
     lengths: tuple[int, ...]
     """The length of each shard's file."""
     index: str
@@ -85,11 +88,6 @@ def shard_name(number: int) -> str:
     'data-00007.arrow'
     """
     return f"data-{number:05d}.arrow"
-
-
-def plain(text: str) -> str:
-    """A name that can be written as UTF-8, whatever bytes a file system gave it."""
-    return text.encode(errors="surrogateescape").decode(errors="replace")
 
 
 def is_store(path: Path) -> bool:

@@ -1,20 +1,15 @@
 """From a listed file to a row of a shard."""
 
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
-from typing import NamedTuple, TypeVar
+from collections.abc import Iterable
+from typing import NamedTuple
 
 import pyarrow as pa
 
 from ssil.data.decode import UnreadableError
-from ssil.data.listing import Bytes, Listing
-from ssil.data.store.layout import SHARD_SCHEMA, Settings, plain
+from ssil.data.listing import Bytes, Listing, plain, why
+from ssil.data.store.layout import SHARD_SCHEMA, UNREAD, Settings
 from ssil.data.store.shrink import shrink
 from ssil.data.survey import Found, examine
-
-Item = TypeVar("Item")
-Result = TypeVar("Result")
 
 
 class Row(NamedTuple):
@@ -51,7 +46,7 @@ def _packed(listing: Listing, settings: Settings, index: int) -> tuple[Bytes | N
     except UnreadableError as error:
         return None, Found(length=len(data), reason=str(error))
     except OSError as error:
-        return None, Found(reason=(error.strerror or str(error)).lower())
+        return None, Found(length=UNREAD, reason=why(error))
 
 
 def batch(rows: Iterable[Row]) -> pa.RecordBatch:
@@ -59,16 +54,3 @@ def batch(rows: Iterable[Row]) -> pa.RecordBatch:
     columns = zip(*rows, strict=True)
     arrays = [pa.array(column, field.type) for column, field in zip(columns, SHARD_SCHEMA, strict=True)]
     return pa.record_batch(arrays, schema=SHARD_SCHEMA)
-
-
-def in_order(
-    pool: ThreadPoolExecutor, work: Callable[[Item], Result], items: Iterable[Item], ahead: int
-) -> Iterator[Result]:
-    """What the work makes of each item, of which only so many are begun ahead of the one that is handed out."""
-    begun: deque[Future[Result]] = deque()
-    for item in items:
-        begun.append(pool.submit(work, item))
-        if len(begun) > ahead:
-            yield begun.popleft().result()
-    while begun:
-        yield begun.popleft().result()

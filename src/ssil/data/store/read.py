@@ -2,14 +2,15 @@
 
 import csv
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 
-from ssil.data.listing import Flags, Listing, Remark
-from ssil.data.store.columns import Columns, Digests, Ints, Longs, Names, columns
-from ssil.data.store.disk import damaged, read_json, read_table
+from ssil.data.listing import Listing, Remark
+from ssil.data.store.columns import Columns, Names, columns
+from ssil.data.store.disk import damaged, read_json, read_table, validate
 from ssil.data.store.layout import (
     INDEX,
     INDEX_SCHEMA,
@@ -47,17 +48,13 @@ class Packed:
         if shard not in self._open:
             path = self.path / shard_name(shard)
             images = read_table(path, SHARD_SCHEMA)["bytes"]
-            try:
-                images.validate(full=True)  # that each lies inside the file
-            except pa.ArrowException as error:
-                raise damaged(path, error) from error
+            validate(path, images)  # that each lies inside the file
             self._open[shard] = images
         return self._open[shard]
 
     def survey(self) -> Survey:
         """What a survey would find: all is good."""
-        found = self.columns
-        return Survey(found.length, found.digest, found.pixels, np.ones(len(self), dtype=np.bool_))
+        return Survey(self.columns.length, self.columns.digest, self.columns.pixels)
 
     def __len__(self) -> int:
         return len(self.columns.label)
@@ -65,41 +62,42 @@ class Packed:
 
 @dataclass(frozen=True, eq=False)
 class Store:
-    """A complete store. The arrays are of its good images; `test` is None where the source leaves the split open."""
+    """A complete store."""
 
     path: Path
     facts: Facts
     source: Packed
-    label: Ints
-    test: Flags | None
-    width: Ints
-    height: Ints
-    length: Longs
-    digest: Digests
-    pixels: Digests
 
     def listing(self) -> Listing:
         """What any source of images gives."""
-        facts = self.facts
+        facts, found = self.facts, self.source.columns
+        labels = found.label.astype(np.int64)
         return Listing(
-            facts.source,
-            self.source,
-            self.label.astype(np.int64),
-            facts.classes,
-            facts.look,
-            self.test,
-            self.remarks(),
-            facts.keys,
+            facts.source, self.source, labels, facts.classes, facts.look, found.test, self.remarks(), facts.keys
         )
 
     def remarks(self) -> tuple[Remark, ...]:
         """What was refused when the store was made, and what the source remarked."""
+        return tuple(remark for remark, _ in self._refused)
+
+    @property
+    def refused_labels(self) -> dict[str, int]:
+        """The labels of the files that were refused, by their paths."""
+        return {remark.path: label for remark, label in self._refused if label >= 0}
+
+    @cached_property
+    def _refused(self) -> list[tuple[Remark, int]]:
+        """Each line, and its label; -1 where it is of no file."""
         try:
             with (self.path / REFUSED).open(newline="", encoding="utf-8") as file:
                 rows = csv.DictReader(file)
-                return tuple(Remark(row["path"], row["reason"], row["left_out"] == "yes") for row in rows)
+                return [(_remark(row), int(row["label"] or -1)) for row in rows]
         except (OSError, ValueError, KeyError) as error:
             raise damaged(self.path / REFUSED, error) from error
+
+
+def _remark(row: dict[str, str]) -> Remark:
+    return Remark(row["path"], row["reason"], row["left_out"] == "yes")
 
 
 def open_store(path: Path) -> Store:
@@ -107,7 +105,7 @@ def open_store(path: Path) -> Store:
     facts = _facts(path)
     _check_shards(path, facts)
     found = columns(_index(path, facts))
-    return Store(path, facts, Packed(path, found), *found[:7])
+    return Store(path, facts, Packed(path, found))
 
 
 def _facts(path: Path) -> Facts:
@@ -131,7 +129,9 @@ def _check_shards(path: Path, facts: Facts) -> None:
 
 
 def _index(path: Path, facts: Facts) -> pa.RecordBatch:
-    batches = read_table(path / INDEX, INDEX_SCHEMA).to_batches()
+    table = read_table(path / INDEX, INDEX_SCHEMA)
+    validate(path / INDEX, table)
+    batches = table.to_batches()
     if len(batches) != 1 or len(batches[0]) != facts.images:
         raise damaged(path / INDEX, f"it is not of {facts.images:,} images")
     return batches[0]

@@ -1,21 +1,23 @@
 """Packing the images of a listing into a store, a shard at a time; one that was stopped goes on."""
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator, Mapping
 from functools import partial
 from hashlib import sha256
 from itertools import islice
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from ssil.data.listing import Listing, Remark
+from ssil.data.ahead import ahead
+from ssil.data.assemble import on_classes
+from ssil.data.listing import Listing, Remark, plain, stop_at
 from ssil.data.store import layout
-from ssil.data.store.disk import locked, read_json, replacing, write_json
+from ssil.data.store.disk import locked, read_json, read_table, replacing, write_json
 from ssil.data.store.index import finish
-from ssil.data.store.layout import PREPARE, SHARD_SCHEMA, STORE, Settings, plain, shard_name
-from ssil.data.store.pack import Row, batch, in_order, pack
+from ssil.data.store.layout import PREPARE, SHARD_SCHEMA, STORE, UNREAD, Settings, shard_name
+from ssil.data.store.pack import Row, batch, pack
 from ssil.data.store.read import Store, open_store
 from ssil.data.store.shrink import LOSSLESS
 from ssil.data.survey import Told
@@ -34,22 +36,23 @@ def prepare(
     """Pack every good image of a listing into a store; in a directory where that was begun, go on.
 
     Images are stored as they are, or with `short_side` the larger ones smaller (see `shrink`). What can't be decoded is
-    refused, with a reason; `strict` stops at the first such file.
+    refused, with a reason; `strict` stops at any remark. Before the store is complete, shards with files that could
+    not be read at all are made again.
     """
     settings = _settings(listing, short_side, quality)
     if strict:
-        _stop_at(listing.remarks)
+        stop_at(listing.remarks)
     with locked(out):
         _begin(out, settings)
         if not (out / STORE).exists():
-            shards = {number: files for number, files in enumerate(settings.shards) if not _shard(out, number).exists()}
+            shards = {number: files for number, files in enumerate(settings.shards) if not _done(_shard(out, number))}
             files = [file for files in shards.values() for file in files]
             rows = _rows(listing, settings, files, workers)
             _write_shards(out, shards, _followed(rows, len(listing) - len(files), len(listing), progress, strict))
             finish(out, listing, settings)
     store = open_store(out)
     if strict:
-        _stop_at(store.remarks())
+        stop_at((*store.remarks(), *on_classes(store.listing(), store.source.survey())))
     return store
 
 
@@ -96,11 +99,15 @@ def _shard(out: Path, number: int) -> Path:
     return out / shard_name(number)
 
 
+def _done(shard: Path) -> bool:
+    """Whether a shard is there, and all its files could be read when it was made."""
+    return shard.exists() and pc.min(read_table(shard, SHARD_SCHEMA)["before"]).as_py() > UNREAD
+
+
 def _rows(listing: Listing, settings: Settings, files: list[int], workers: int | None) -> Iterator[Row]:
     """The rows of these files, made by a pool of threads."""
     threads = workers or os.cpu_count() or 1
-    with ThreadPoolExecutor(threads, thread_name_prefix="prepare") as pool:
-        yield from in_order(pool, partial(pack, listing, settings), files, ahead=4 * threads)
+    return ahead(partial(pack, listing, settings), files, 4 * threads, threads)
 
 
 def _followed(rows: Iterator[Row], done: int, total: int, progress: Told | None, strict: bool) -> Iterator[Row]:
@@ -109,7 +116,7 @@ def _followed(rows: Iterator[Row], done: int, total: int, progress: Told | None,
     progress(done, total)
     for number, row in enumerate(rows, start=done + 1):
         if strict and row.reason:
-            _stop_at([Remark(row.name, row.reason)])
+            stop_at([Remark(row.name, row.reason)])
         progress(number, total)
         yield row
 
@@ -119,10 +126,3 @@ def _write_shards(out: Path, shards: Mapping[int, range], rows: Iterator[Row]) -
         with replacing(_shard(out, number)) as file, pa.ipc.new_file(file, SHARD_SCHEMA) as writer:
             for start in range(0, len(files), layout.PER_BATCH):
                 writer.write_batch(batch(islice(rows, len(files[start : start + layout.PER_BATCH]))))
-
-
-def _stop_at(remarks: Iterable[Remark]) -> None:
-    """Raise the first remark on something that is left out."""
-    for remark in remarks:
-        if remark.left_out:
-            raise UserError(f"data: {remark.path}: {remark.reason} (--strict stops at the first such file)")
