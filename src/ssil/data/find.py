@@ -8,10 +8,10 @@ from typing import Literal
 import numpy as np
 
 from ssil.data.dataset import Info
-from ssil.data.listing import Listing, Look
+from ssil.data.listing import Listing, Look, Remark
 from ssil.data.sources import folder, hub, imagenet, landmarks, manifest, omniglot, tiny
 from ssil.data.sources.subset import first, only, pick, positive
-from ssil.data.store import is_store, open_store
+from ssil.data.store import Store, is_store, open_store
 from ssil.data.survey import Survey, Told, survey
 from ssil.errors import UserError
 
@@ -77,7 +77,16 @@ def find_listing(name: str, asked: Asked | None = None) -> Listing | None:
         listing = only(listing, asked.class_list)
     if asked.classes is not None and (asked.min_per_class is None or name in LANDMARKS):
         listing = first(listing, asked.classes)
+    if is_store(Path(name).expanduser()):
+        listing = replace(listing, remarks=_of_chosen(open_store(Path(name).expanduser()), listing))
     return replace(listing, look=_look(listing.look, asked))
+
+
+def _of_chosen(store: Store, listing: Listing) -> tuple[Remark, ...]:
+    """The remarks without those on files of classes that were not chosen."""
+    classes = {path: store.facts.classes[label] for path, label in store.refused_labels.items()}
+    chosen = {*listing.classes, None}
+    return tuple(remark for remark in listing.remarks if classes.get(remark.path) in chosen)
 
 
 def gathered(

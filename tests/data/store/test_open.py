@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from ssil.data import load
 from ssil.data.listing import Listing
 from ssil.data.store import Store, is_store, open_store, prepare
 from ssil.data.store.columns import Names
@@ -177,3 +178,12 @@ def test_what_is_no_store(tmp_path: Path) -> None:
     for path in (tmp_path, tmp_path / "nowhere"):
         with pytest.raises(UserError, match="holds no store; make one with"):
             open_store(path)
+
+
+def test_remarks_on_classes_that_are_not_chosen_are_left_out(listing: Listing, tmp_path: Path) -> None:
+    prepare(listing, tmp_path / "out")
+    (tmp_path / "bees.txt").write_text("bee\n")
+    everything, bees = (load(str(tmp_path / "out"), class_list=chosen) for chosen in (None, tmp_path / "bees.txt"))
+    assert len(everything.left_out) == 3
+    assert bees.classes == ("bee",)
+    assert not bees.left_out
