@@ -38,6 +38,7 @@ from PIL import Image
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset, Sampler
 
+from ssil.cli.heap import keep_freed_memory
 from ssil.data import Transform, ahead, find_listing, load
 from ssil.data.crop import NUMBERS, random_box
 from ssil.data.encoded import Encoded
@@ -109,11 +110,12 @@ def usual(files: Sequence[Path]) -> Pipeline:
 
 
 def ours(path: Path) -> Pipeline:
+    keep_freed_memory()  # as `ssil run` does
     images, transform = encoded(path)
     generator = torch.Generator().manual_seed(0)
     draws = (transform.draw(BATCH, generator) for _ in count())
     batches = ((torch.randint(len(images), (BATCH,), generator=generator), drawn) for drawn in draws)
-    for pixels, drawn in ahead(lambda batch: (images.fetch(*batch), batch[1]), batches, depth=2):
+    for pixels, drawn in ahead(lambda batch: (images.fetch(*batch), batch[1]), batches, depth=2, workers=2):
         yield transform.train(pixels, drawn)
 
 

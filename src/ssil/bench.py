@@ -44,7 +44,7 @@ class Bench:
         images = self._images(samples)
         height, width, _ = images.shape
         parts = indices.split(max(1, min(BATCH, PIXELS // (height * width))))
-        for part, pixels in zip(parts, ahead(images.fetch, parts, images.ahead), strict=True):
+        for part, pixels in zip(parts, ahead(images.fetch, parts, images.ahead, workers=2), strict=True):
             with torch.inference_mode(), self.fabric.autocast():
                 output = network(self.transform.test(pixels, self.dtype))
             yield part, output

@@ -161,7 +161,7 @@ class Trainer:
             return batch, None if of_outputs else self._load(batch, self.random.at("augment", epoch, step))
 
         steps = range(self.progress.step, self.steps_per_epoch)
-        return zip(steps, ahead(load, steps, self.bench.samples.images.ahead), strict=True)
+        return zip(steps, ahead(load, steps, self.bench.samples.images.ahead, workers=2), strict=True)
 
     def _train(self, batch: Batch, loaded: Loaded | None, epoch: int, step: int) -> None:
         moment = Moment(epoch, step, sum(map(len, batch)))

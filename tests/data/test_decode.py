@@ -283,3 +283,43 @@ def test_photographs() -> None:
         width, height = measure(data)
         box = Box(number, 2 * number, width // 3, height // 2)
         assert np.array_equal(seen(data, box, 448), resized(picture, box, 448))
+
+
+@pytest.mark.parametrize("orientation", range(1, 9))
+def test_tiffs_are_turned_once(orientation: int) -> None:
+    stored = np.zeros((20, 30, 3), dtype=np.uint8)
+    stored[:5, :7], stored[12:, 20:] = (255, 0, 0), (0, 255, 0)
+    exif, file = Image.Exif(), BytesIO()
+    exif[0x0112] = orientation
+    Image.fromarray(stored).save(file, "TIFF", exif=exif)
+    expected = np.asarray(ImageOps.exif_transpose(Image.open(file)).convert("RGB"))
+    assert np.array_equal(whole(file.getvalue()), expected)
+    assert measure(file.getvalue()) == expected.shape[1::-1]
+
+
+def test_programs_are_no_images() -> None:
+    file = BytesIO()
+    Image.new("RGB", (10, 10)).save(file, "EPS")
+    with pytest.raises(UnreadableError, match="not an image"):
+        measure(file.getvalue())
+
+
+def test_a_jpeg_with_a_wrong_code_is_damaged() -> None:
+    file = BytesIO()
+    noise = np.random.default_rng(0).integers(0, 256, (200, 200, 3), dtype=np.uint8)
+    Image.fromarray(noise).save(file, "JPEG", quality=95)
+    data = bytearray(file.getvalue())
+    data[-42:-2] = b"\xff\x00" * 20  # ones only: no code begins so
+    with pytest.raises(UnreadableError, match="damaged"):
+        whole(bytes(data))
+
+
+def test_memory_that_runs_out_is_no_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise MemoryError
+
+    file = BytesIO()
+    Image.new("RGB", (10, 10)).save(file, "PNG")
+    monkeypatch.setattr(Image, "open", refuse)
+    with pytest.raises(MemoryError):
+        whole(file.getvalue())

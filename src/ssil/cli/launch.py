@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from ssil.cli.bars import Bars
+from ssil.cli.heap import keep_freed_memory
 from ssil.cli.interrupts import saying_how_to_go_on
 from ssil.cli.output import console, json_line
 from ssil.cli.tables import headlines, results, sentence, title
@@ -18,6 +19,7 @@ from ssil.snapshot import MAIN
 
 def launch(config: RunConfig, json: bool) -> None:
     """Run, or go on, with the reporter that fits; at the end the results."""
+    keep_freed_memory()
     reporter = _reporter(json)
     with saying_how_to_go_on(config.out), reporter:
         run(config, reporter)

@@ -1,6 +1,5 @@
 """Data sets by name or path: synthetic glyphs, small sets of pixels, and encoded images from many sources."""
 
-import os
 from difflib import get_close_matches
 from pathlib import Path
 
@@ -10,6 +9,7 @@ from ssil.data.assemble import assemble as assembled
 from ssil.data.assemble import placed
 from ssil.data.augment import Draws, Transform
 from ssil.data.dataset import Dataset, Info
+from ssil.data.encoded import workers
 from ssil.data.find import INFOS, LANDMARKS, NAMED, Asked, Augment, find_listing, gathered
 from ssil.data.listing import Remark, stop_at
 from ssil.data.resident import Resident
@@ -64,7 +64,7 @@ def load(
     one is left out with a remark, or refused if `strict`.
     """
     asked = Asked(root, classes, class_list, min_per_class, max_per_class, test_per_class, image_size, augment, seed)
-    threads = threads or os.cpu_count() or 1
+    threads = threads or workers()
     if name not in PIXELS and (found := gathered(name, asked, strict, threads, told)):
         dataset = assembled(*found, seed, threads, None if name in LANDMARKS else max_per_class)
         if strict:

@@ -1,5 +1,6 @@
 """Augmentation and normalisation of whole batches, on the device where the pixels are."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -59,22 +60,41 @@ class Transform:
 
     def train(self, pixels: Tensor, draws: Draws, dtype: torch.dtype = torch.float32) -> Tensor:
         """Pictures mirrored and cropped as drawn, normalised."""
-        dy, dx, flip = (drawn.to(pixels.device) for drawn in (draws.dy, draws.dx, draws.flip))
+        drawn = (numbers.to(pixels.device).split(_few(pixels)) for numbers in (draws.dy, draws.dx, draws.flip))
+        parts = zip(pixels.split(_few(pixels)), *drawn, strict=True)
+        return self._normalised(pixels, (self._augmented(*part) for part in parts), dtype)
+
+    def test(self, pixels: Tensor, dtype: torch.dtype = torch.float32) -> Tensor:
+        """Pictures as they are, normalised."""
+        return self._normalised(pixels, pixels.split(_few(pixels)), dtype)
+
+    def _augmented(self, pixels: Tensor, dy: Tensor, dx: Tensor, flip: Tensor) -> Tensor:
         if self.flip:
             pixels = _mirror(pixels, flip)
         if self.pad:
             pixels = _crop(pixels, dy, dx, self.pad)
-        return self.test(pixels, dtype)
+        return pixels
 
-    def test(self, pixels: Tensor, dtype: torch.dtype = torch.float32) -> Tensor:
-        """Pictures as they are, normalised."""
+    def _normalised(self, pixels: Tensor, parts: Iterable[Tensor], dtype: torch.dtype) -> Tensor:
+        """A batch of the shape of `pixels` from its parts."""
         batch, height, width, channels = pixels.shape
         work = torch.promote_types(dtype, torch.float32)
         mean, std = (torch.tensor(values, dtype=work, device=pixels.device) for values in (self.mean, self.std))
+        scale, shift = (1 / (255 * std)).repeat(width), (-mean / std).repeat(width)
         # Whole rows at a time and in place: broadcasting over three channels alone takes twenty times as long.
-        rows = pixels.reshape(batch, height, width * channels).to(work)
-        rows.mul_((1 / (255 * std)).repeat(width)).add_((-mean / std).repeat(width))
+        rows = torch.empty(batch, height, width * channels, dtype=work, device=pixels.device)
+        for out, part in zip(rows.split(_few(pixels)), parts, strict=True):
+            out.copy_(part.reshape(out.shape)).mul_(scale).add_(shift)
         return rows.to(dtype).view(batch, height, width, channels).permute(0, 3, 1, 2)
+
+
+LARGE = 2**16
+
+
+def _few(pixels: Tensor) -> int:
+    """How many pictures to work on at once: all, but large ones one by one on a CPU, to stay in its cache."""
+    alone = pixels.device.type == "cpu" and pixels[:1].numel() >= LARGE
+    return 1 if alone else max(1, len(pixels))
 
 
 def generic(height: int, width: int, channels: int) -> Transform:
@@ -92,6 +112,8 @@ def generic(height: int, width: int, channels: int) -> Transform:
 def _mirror(pixels: Tensor, flip: Tensor) -> Tensor:
     """Those pictures mirrored left to right for which `flip` is true."""
     count = len(pixels)
+    if count == 1:
+        return pixels.flip(2) if flip else pixels
     choice = torch.arange(count, device=pixels.device) + count * flip
     return torch.cat([pixels, pixels.flip(2)]).index_select(0, choice)
 

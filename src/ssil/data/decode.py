@@ -6,7 +6,7 @@ JPEGs are decoded by libjpeg-turbo without detours, everything else (and any JPE
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from functools import partial
+from functools import cache, partial
 from io import BytesIO
 from struct import Struct
 from typing import NamedTuple
@@ -25,6 +25,8 @@ LARGEST = 89_478_485  # pixels in all: what Pillow takes for an attack
 ORIENTATION = 0x0112  # the Exif tag
 SEGMENT = Struct(">BBH")  # of a JPEG: 255, its kind, its length
 FRAME = Struct(">BBHBHHB")  # a segment with precision, height, width, number of components
+FORMATS = ("JPEG", "MPO", "PNG", "WEBP", "GIF", "BMP", "DIB", "TIFF", "PPM", "AVIF", "JPEG2000", "ICO", "TGA", "PCX")
+"""What Pillow may read; not, say, PostScript, which is a program that another program would run."""
 FRAMES = (0xC0, 0xC1, 0xC2)  # markers of Huffman-coded frames: baseline, extended, progressive
 PROGRESSIVE = 0xC2
 EXIF = 0xE1
@@ -155,8 +157,20 @@ def _frame(data: Bytes, at: int, turn: Turn) -> Head | None:
 
 
 def _other_head(data: Bytes) -> Head:
-    with _reasons(), Image.open(BytesIO(data)) as image:
-        return Head(*image.size, _turn(image.getexif))
+    with _reasons(), _opened(data) as image:
+        upright = image.format == "TIFF"  # Pillow turns these itself
+        return Head(*image.size, Turn() if upright else _turn(image.getexif))
+
+
+def _opened(data: Bytes) -> Image.Image:
+    return Image.open(BytesIO(data), formats=_formats())
+
+
+@cache
+def _formats() -> tuple[str, ...]:
+    """Those that this Pillow was built for."""
+    Image.init()
+    return tuple(name for name in FORMATS if name in Image.OPEN)
 
 
 def _exif(block: bytes) -> Image.Exif:
@@ -200,6 +214,8 @@ def _strict(data: Bytes, channels: int) -> Pixels:
     except ValueError as error:
         if "premature end" in str(error).lower():  # Pillow would make the missing lines grey
             raise UnreadableError(f"truncated: {error}") from error
+        if "bad huffman code" in str(error).lower():  # and what follows it is noise
+            raise UnreadableError(f"damaged: {error}") from error
         raise
     return picture
 
@@ -256,7 +272,7 @@ _memory = _Memory()
 
 
 def _by_pillow(data: Bytes, channels: int) -> Pixels:
-    with _reasons(), Image.open(BytesIO(data)) as image:
+    with _reasons(), _opened(data) as image:
         picture = np.array(_opaque(image).convert("RGB" if channels == 3 else "L"))
     return picture.reshape(*picture.shape[:2], channels)
 
@@ -280,6 +296,8 @@ def _reasons() -> Iterator[None]:
         raise UnreadableError("not an image") from error
     except (Image.DecompressionBombError, Image.DecompressionBombWarning) as error:
         raise UnreadableError(f"more than {LARGEST:,} pixels") from error
+    except MemoryError:  # which says nothing about the image
+        raise
     except Exception as error:
         raise UnreadableError(" ".join(str(error).split()) or type(error).__name__) from error
 

@@ -25,6 +25,11 @@ Pixels = NDArray[np.uint8]
 Form = Literal["bytes", "decoded"]
 
 
+def workers() -> int:
+    """Threads that keep all cores busy, also while one waits for a file."""
+    return (os.cpu_count() or 1) + 1
+
+
 @cache
 def pool(threads: int) -> ThreadPoolExecutor:
     """Threads that decode: the libraries release the interpreter while they are at it. None starts others."""
@@ -43,7 +48,7 @@ class Encoded:
     look: Look
     digests: Digests
     pixels: Digests
-    threads: int = field(default_factory=lambda: os.cpu_count() or 1)
+    threads: int = field(default_factory=lambda: workers())
     device: torch.device = field(default_factory=lambda: torch.device("cpu"))
     held: dict[int, Bytes | Pixels] = field(default_factory=dict)
     resident: bool = False
@@ -107,12 +112,13 @@ class Encoded:
         out = batch.numpy()
         crops = draws.crop.tolist() if draws and draws.crop is not None else None
 
-        def fill(slots: range) -> None:
-            for slot in slots:
+        slots = iter(range(len(rows)))
+
+        def fill(_: int) -> None:
+            for slot in slots:  # which the threads share: each takes the next
                 self._see(rows[slot], crops and crops[slot], out[slot])
 
-        stripes = [range(first, len(rows), self.threads) for first in range(min(self.threads, len(rows)))]
-        for _ in pool(self.threads).map(fill, stripes):
+        for _ in pool(self.threads).map(fill, range(self.threads)):
             pass
         return batch.to(self.device, non_blocking=True)
 

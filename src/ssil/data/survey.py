@@ -17,7 +17,7 @@ from pyarrow import feather
 
 from ssil.data.cache import aside, cache_dir
 from ssil.data.decode import UnreadableError, whole
-from ssil.data.encoded import Digests, pool
+from ssil.data.encoded import Digests, pool, workers
 from ssil.data.listing import Bytes, Files, Remark, Source, plain, stop_at, why
 from ssil.data.sources.subset import Part
 
@@ -90,11 +90,11 @@ def survey(
         return known
     notes = _Notes(source, fresh)
     todo = notes.unknown()
-    workers = pool(threads or os.cpu_count() or 1)
+    threads = threads or workers()
     try:
         for start in range(0, len(todo), BLOCK):
             block = todo[start : start + BLOCK]
-            for row, (stamp, found) in zip(block, workers.map(partial(_look, source), block), strict=True):
+            for row, (stamp, found) in zip(block, pool(threads).map(partial(_look, source), block), strict=True):
                 notes.add(row, stamp, found)
                 if strict and found.reason:
                     stop_at([Remark(plain(source.names[row]), found.reason)])
