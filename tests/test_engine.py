@@ -172,7 +172,8 @@ def test_a_weight_that_is_no_number_stops_the_task(plan: Plan) -> None:
 def test_a_batch_of_one_image_is_refused(tmp_path: Path) -> None:
     plan = prepare(tiny.config(tiny.patterns(tmp_path / "one.npz", [1, 1]), tasks=2))
     with pytest.raises(
-        UserError, match=r"^batch: 1 image\(s\) for 1 process\(es\) can't be normalised; give the task more images.*"
+        UserError,
+        match=r"^batch: 1 training image\(s\) for 1 process\(es\), .*; give the task more images, or fewer --tasks$",
     ):
         learn_first(plan, phase())
 

@@ -194,6 +194,7 @@ def _provenance(config: RunConfig, dataset: Dataset, fabric: Fabric) -> dict[str
         "threads": torch.get_num_threads(),
         "command": " ".join(["ssil", *sys.argv[1:]]),
         "synthetic_data": dataset.synthetic,
+        "images": {"train": len(dataset.train), "test": len(dataset.test)},
         "left_out": len(dataset.left_out),
         "skipped_files": [remark.path for remark in dataset.left_out[:NAMED]],
         "started": datetime.now(UTC).isoformat(timespec="seconds"),

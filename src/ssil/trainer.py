@@ -198,10 +198,9 @@ class Trainer:
         rank, world = self.bench.fabric.global_rank, self.bench.fabric.world_size
         alone = len(torch.cat(batch)) == 1 and self.phase.trained == "network"
         if alone or max(map(len, batch)) < world:
-            raise UserError(
-                f"batch: {len(torch.cat(batch))} image(s) for {world} process(es) can't be normalised; "
-                f"give the task more images, or fewer --devices"
-            )
+            few = f"{len(torch.cat(batch))} training image(s) for {world} process(es)"
+            cure = "fewer --devices" if world > 1 else "fewer --tasks"
+            raise UserError(f"batch: {few}, of which batch norm needs two each; give the task more images, or {cure}")
         main, replayed = (torch.arange(len(part))[rank::world] for part in batch)
         slots = torch.cat([main, len(batch.main) + replayed])
         indices = torch.cat(batch)

@@ -16,9 +16,11 @@ def title(record: Record) -> str:
     stream = f"{sum(sizes)} classes in {len(sizes)} tasks, {_memory(config['memory'])}"
     skipped = record.provenance.get("skipped_files", [])
     count = record.provenance.get("left_out", len(skipped))
-    left_out = f" ({count:,} left out as bad, {skipped[0]} the first)" if skipped else ""
+    left_out = f" ({count:,} left out, see remarks.csv; {skipped[0]} the first)" if skipped else ""
     made = " (synthetic)" if record.provenance.get("synthetic_data") else ""
-    return f"{record.label} on {config['dataset']}{made}: {stream}, seed {config['seed']}{left_out}"
+    held = config.get("validation")
+    tested = f", tested on {100 * held:g} % of the training images" if held else ""
+    return f"{record.label} on {config['dataset']}{made}: {stream}, seed {config['seed']}{tested}{left_out}"
 
 
 def _memory(room: Mapping[str, Any]) -> str:

@@ -27,6 +27,7 @@ SEGMENT = Struct(">BBH")  # of a JPEG: 255, its kind, its length
 FRAME = Struct(">BBHBHHB")  # a segment with precision, height, width, number of components
 FORMATS = ("JPEG", "MPO", "PNG", "WEBP", "GIF", "BMP", "DIB", "TIFF", "PPM", "AVIF", "JPEG2000", "ICO", "TGA", "PCX")
 """What Pillow may read; not, say, PostScript, which is a program that another program would run."""
+HEIC = tuple(b"ftyp" + kind for kind in (b"heic", b"heix", b"hevc"))
 FRAMES = (0xC0, 0xC1, 0xC2)  # markers of Huffman-coded frames: baseline, extended, progressive
 PROGRESSIVE = 0xC2
 EXIF = 0xE1
@@ -122,6 +123,8 @@ def resize(picture: Pixels, box: Box, out: Pixels) -> None:
 def _head(data: Bytes) -> Head:
     if not len(data):
         raise UnreadableError("empty file")
+    if bytes(data[4:12]) in HEIC:
+        raise UnreadableError("HEIC, which can't be read here; convert it to JPEG")
     head = _jpeg_head(data) or _other_head(data)
     if max(head.width, head.height) > LONGEST:
         raise UnreadableError(f"{head.width:,} x {head.height:,} pixels: a side above {LONGEST:,}")

@@ -162,3 +162,28 @@ def test_photographs() -> None:
         pytest.skip("photos is not in $SSIL_DATA")
     listing = folder(path)
     assert (len(listing), len(listing.classes), listing.remarks) == (200, 40, ())
+
+
+@pytest.mark.parametrize(("train", "test"), [("Train", "Test"), ("training", "validation"), ("TRAIN", "valid")])
+def test_parts_may_be_called_otherwise(tmp_path: Path, train: str, test: str) -> None:
+    pictures(tmp_path, f"{train}/a/1.png", f"{test}/a/2.png")
+    listing = folder(tmp_path)
+    assert listed(listing) == {"a": [f"{train}/a/1.png", f"{test}/a/2.png"]}
+    assert held_out(listing) == {f"{test}/a/2.png"}
+
+
+def test_a_part_to_train_on_alone_is_split(tmp_path: Path) -> None:
+    pictures(tmp_path, "train/a/1.png", "train/b/2.png")
+    assert folder(tmp_path).classes == ("a", "b")
+    assert folder(tmp_path).tested is None
+
+
+def test_a_class_may_be_called_train(tmp_path: Path) -> None:
+    pictures(tmp_path, "train/1.png", "bus/2.png")
+    assert folder(tmp_path).classes == ("bus", "train")
+
+
+def test_one_level_too_high(tmp_path: Path) -> None:
+    pictures(tmp_path, "photos/a/1.png")
+    with pytest.raises(UserError, match=r"has folders in folders, but no files; perhaps .*photos\?"):
+        folder(tmp_path)

@@ -1,5 +1,6 @@
 """Image folders: a sub-folder a class."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from ssil.data.dataset import Info
@@ -10,24 +11,30 @@ from ssil.errors import UserError
 
 SIZE = f"{OWN.size}x{OWN.size} colour, or as you say"
 INFO = Info("FOLDER", "your own image files, a sub-folder a class", "any", SIZE, "a folder")
-TESTS = ("test", "val")
+TRAIN = ("train", "training")
+TESTS = ("test", "testing", "val", "valid", "validation")
 
 
 def folder(path: Path) -> Listing:
     """The files in a folder, whatever they are: a sub-folder a class, in natural order.
 
-    With sub-folders `train` and `test` (or `val`), each of these has a sub-folder a class.
+    With a sub-folder `train`, and perhaps `test` (or `val`), in any case, each of these has a sub-folder a class.
     """
     folders, files, _ = tree.inside(path, "")
-    test = next((name for name in TESTS if name in folders), None)
-    if test is None or "train" not in folders:
+    train, test = (_named(folders, names) for names in (TRAIN, TESTS))
+    if train is None or (test is None and tree.inside(path, train).files):  # or a class that is called so
         classes, remarks = _classes(path, "")
         return gather(path.resolve().name, path, OWN, classes, remarks=remarks)
-    train, remarks = _classes(path, "train")
-    tested, more = _classes(path, test)
-    others = [name for name in (*folders, *files) if name not in ("train", test)]
-    more += tree.unused("", others, f"only train/ and {test}/ are")
-    return gather(path.resolve().name, path, OWN, train, tested, remarks=remarks + more)
+    classes, remarks = _classes(path, train)
+    tested, more = _classes(path, test) if test else (None, [])
+    others = [name for name in (*folders, *files) if name not in (train, test)]
+    more += tree.unused("", others, f"only {' and '.join(f'{name}/' for name in (train, test) if name)} are")
+    return gather(path.resolve().name, path, OWN, classes, tested, remarks=remarks + more)
+
+
+def _named(folders: Sequence[str], names: Sequence[str]) -> str | None:
+    """The folder that has the first of these names."""
+    return next((folder for name in names for folder in folders if folder.casefold() == name), None)
 
 
 def _classes(path: Path, part: str) -> tuple[dict[str, list[str]], list[Remark]]:
@@ -36,5 +43,9 @@ def _classes(path: Path, part: str) -> tuple[dict[str, list[str]], list[Remark]]
     if not classes:
         raise UserError(
             f"dataset: {path / part} has no sub-folders to read; put the images of each class in one of its own"
+        )
+    if not any(classes.values()) and (deeper := [name for name in classes if tree.inside(path / part, name).folders]):
+        raise UserError(
+            f"dataset: {path / part} has folders in folders, but no files; perhaps {path / part / deeper[0]}?"
         )
     return classes, remarks

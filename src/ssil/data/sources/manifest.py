@@ -103,6 +103,7 @@ def _columns(path: Path, names: list[str]) -> Columns:
     missing = [column for column in ("path", "label") if column not in names]
     if missing:
         there = f"its columns are {', '.join(names)}" if names else "it is empty"
+        there += "; separate them by commas" if len(names) == 1 and ";" in names[0] else ""
         raise UserError(f"dataset: {path} has no column {' nor '.join(missing)}: {there}")
     return [column for column in Row._fields if column in names]
 
