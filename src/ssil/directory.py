@@ -100,7 +100,8 @@ class RunDirectory:
     def keep_remarks(self, remarks: Sequence[Remark]) -> None:
         """What was left out of the data, and what is odd about it, in `remarks.csv`."""
         path = self.folder / "remarks.csv"
-        path.unlink(missing_ok=True)
+        if path.exists():  # from when the data were others
+            path.unlink()
         if remarks:
             with path.open("w", newline="", encoding="utf-8") as file:
                 csv.writer(file).writerows([Remark._fields, *remarks])

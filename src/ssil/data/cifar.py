@@ -1,5 +1,6 @@
 """CIFAR-10 and CIFAR-100 (Krizhevsky 2009), read from their official binary versions."""
 
+import shutil
 import tarfile
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -125,13 +126,25 @@ def _archive(version: Version, root: Path) -> Path:
 def _extract(version: Version, archive: Path, folder: Path) -> None:
     """Unpack the files that are needed, aside, and rename."""
     with TemporaryDirectory(dir=folder.parent, prefix=f"{version.folder}.") as aside, tarfile.open(archive) as tar:
+        unpacked = Path(aside) / version.folder
+        unpacked.mkdir()
         for name in (*version.train, *version.test, version.names):
-            tar.extract(f"{version.folder}/{name}", aside, filter="data")
+            _unpack(tar, f"{version.folder}/{name}", unpacked / name)
         try:
-            (Path(aside) / version.folder).rename(folder)
+            unpacked.rename(folder)
         except OSError:
             if not folder.is_dir():  # else another process was quicker
                 raise
+
+
+def _unpack(tar: tarfile.TarFile, member: str, path: Path) -> None:
+    """A plain file of an archive; nothing else is followed or made."""
+    if not tar.getmember(member).isfile():
+        raise tarfile.TarError(f"{member} is not a plain file")
+    content = tar.extractfile(member)
+    assert content is not None
+    with content, path.open("wb") as file:
+        shutil.copyfileobj(content, file)
 
 
 def _samples(version: Version, folder: Path, files: Mapping[str, int]) -> Samples:
