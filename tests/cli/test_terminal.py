@@ -9,7 +9,7 @@ from rich.console import Console
 
 import tiny
 from ssil.cli import bars, comparison, demo, main
-from ssil.cli.tables import headlines
+from ssil.cli.tables import headlines, title
 from ssil.record import Record, read_record
 from ssil.runs import run
 from ssil.trainer import Pace
@@ -127,3 +127,11 @@ def test_eighty_columns_hide_no_run(whole: Record) -> None:
     Console(file=drawn, width=80).print(headlines({"runs/a": whole, "runs/some-longer-name": whole}))
     assert "runs/a" in drawn.getvalue()
     assert max(map(len, drawn.getvalue().splitlines())) <= 80
+
+
+def test_the_title_says_what_the_numbers_are_of() -> None:
+    record = read_record(Path(__file__).parents[2] / "docs" / "results" / "glyphs-10" / "ssil-0")
+    assert title(record) == "ssil on glyphs (synthetic): 50 classes in 10 tasks, 100 exemplars, seed 0"
+    some = record.model_copy(update={"task_sizes": [5, 5], "config": record.config | {"validation": 0.2}})
+    assert "10 of 50 classes in 2 tasks" in title(some)
+    assert title(some).endswith("tested on 20 % of the training images")

@@ -13,7 +13,8 @@ from ssil.record import Record, Summary, TaskRecord, summarise
 def title(record: Record) -> str:
     """A run in a line: method, data, stream, memory, seed."""
     config, sizes = record.config, record.task_sizes
-    stream = f"{sum(sizes)} classes in {len(sizes)} tasks, {_memory(config['memory'])}"
+    some = "" if sum(sizes) == len(record.class_order) else f" of {len(record.class_order)}"
+    stream = f"{sum(sizes)}{some} classes in {len(sizes)} tasks, {_memory(config['memory'])}"
     skipped = record.provenance.get("skipped_files", [])
     count = record.provenance.get("left_out", len(skipped))
     left_out = f" ({count:,} left out, see remarks.csv; {skipped[0]} the first)" if skipped else ""
