@@ -6,109 +6,28 @@ prints, for each name, how many of the kills took place and what differs in the 
 """
 
 import json
-import os
-import signal
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any, BinaryIO, NoReturn
+from typing import Any
 
 import torch
 
 import tiny
+from fuse import Fuse, kill
 from ssil.record import read_record
 from ssil.runs import Watcher, run
 from ssil.trainer import Pace
 
 
-def die() -> NoReturn:
-    os.kill(os.getpid(), signal.SIGKILL)
-    raise AssertionError("still alive")
+class Ticking(Watcher):
+    """Tells a fuse of every step."""
 
-
-class Fuse(Watcher):
-    """Ends this process at the n-th event of a kind: a step, a write, a flush, before or after a rename, a removal."""
-
-    def __init__(self, event: str, nth: int) -> None:
-        self.event, self.left = event, nth
-        os.fsync = self.before("flush", os.fsync)
-        Path.replace = self.after("renamed", self.before("rename", Path.replace))  # type: ignore[method-assign]
-        Path.unlink = self.before("unlink", Path.unlink)  # type: ignore[method-assign]
-        Path.open = self.opening(Path.open)  # type: ignore[method-assign]
-
-    def burnt(self, event: str) -> bool:
-        self.left -= event == self.event
-        return event == self.event and self.left == 0
+    def __init__(self, fuse: Fuse | None) -> None:
+        self.fuse = fuse
 
     def pace(self, task: int, pace: Pace) -> None:
-        if self.burnt("step"):
-            die()
-
-    def before(self, event: str, call: Callable[..., Any]) -> Callable[..., Any]:
-        return lambda *arguments: die() if self.burnt(event) else call(*arguments)
-
-    def after(self, event: str, call: Callable[..., Any]) -> Callable[..., Any]:
-        return lambda *arguments: (call(*arguments), die() if self.burnt(event) else None)
-
-    def opening(self, call: Callable[..., Any]) -> Callable[..., Any]:
-        def opened(path: Path, mode: str = "r", *rest: Any, **more: Any) -> Any:
-            file = call(path, mode, *rest, **more)
-            return Torn(file, self) if mode == "wb" else file
-
-        return opened
-
-
-class Torn:
-    """A file of which a write may get only half to the disk."""
-
-    def __init__(self, file: BinaryIO, fuse: Fuse) -> None:
-        self.file, self.fuse = file, fuse
-        self.flush, self.fileno = file.flush, file.fileno
-
-    def write(self, data: bytes) -> None:
-        torn = self.fuse.burnt("write")
-        self.file.write(data[: len(data) // 2] if torn else data)
-        if torn:
-            self.file.flush()
-            die()
-
-    def __enter__(self) -> "Torn":
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.file.close()
-
-
-def forked(work: Callable[[], object]) -> int:
-    """The id of a process that does the work."""
-    if pid := os.fork():
-        return pid
-    try:
-        work()
-    except BaseException as error:
-        sys.stderr.write(f"{error!r}\n")
-        os._exit(1)
-    os._exit(0)
-
-
-def killed(pid: int) -> bool:
-    """Whether a process was killed; otherwise it must have done its work."""
-    _, status = os.waitpid(pid, 0)
-    if not os.WIFSIGNALED(status) and os.WEXITSTATUS(status):
-        raise RuntimeError("a run failed")
-    return os.WIFSIGNALED(status)
-
-
-def kill(settings: dict[str, Any], event: str, when: float) -> bool:
-    """Start the run and kill it; false if it came to its end before."""
-    config = tiny.config(**settings)
-    if event != "clock":
-        return killed(forked(lambda: run(config, Fuse(event, int(when)))))
-    pid = forked(lambda: run(config))
-    time.sleep(when)
-    os.kill(pid, signal.SIGKILL)
-    return killed(pid)
+        if self.fuse:
+            self.fuse.tick("step")
 
 
 def differences(one: Path, other: Path) -> list[str]:
@@ -131,8 +50,9 @@ def outcome(folder: Path, out: Path, settings: dict[str, Any], kills: list[tuple
     if not whole.exists():
         run(tiny.config(**settings, out=whole))
     try:
-        count = sum(kill(settings | {"out": out}, event, when) for event, when in kills)
-        run(tiny.config(**settings, out=out))
+        config = tiny.config(**settings, out=out)
+        count = sum(kill(lambda fuse: run(config, Ticking(fuse)), event, when) for event, when in kills)
+        run(config)
     except Exception as error:
         return {"error": repr(error)}
     return {"kills": count, "differences": differences(out, whole)}

@@ -7,111 +7,21 @@ from a store whose making nobody killed.
 """
 
 import json
-import os
-import signal
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any, BinaryIO, NoReturn
+from typing import Any
 
+from fuse import Fuse, forked, kill, killed
 from ssil.data.sources.folder import folder
 from ssil.data.store import layout, prepare
 
 
-def die() -> NoReturn:
-    os.kill(os.getpid(), signal.SIGKILL)
-    raise AssertionError("still alive")
+def make(photos: Path, out: Path, fuse: Fuse | None = None) -> None:
+    def image(done: int, total: int) -> None:
+        if fuse:
+            fuse.tick("image")
 
-
-class Fuse:
-    """Ends this process at the n-th event of a kind: an image, a write, a flush, before or after a rename."""
-
-    def __init__(self, event: str, nth: int) -> None:
-        self.event, self.left = event, nth
-        os.fsync = self.before("flush", os.fsync)
-        Path.replace = self.after("renamed", self.before("rename", Path.replace))  # type: ignore[method-assign]
-        Path.open = self.opening(Path.open)  # type: ignore[method-assign]
-
-    def burnt(self, event: str) -> bool:
-        self.left -= event == self.event
-        return event == self.event and self.left == 0
-
-    def image(self, done: int, total: int) -> None:
-        if self.burnt("image"):
-            die()
-
-    def before(self, event: str, call: Callable[..., Any]) -> Callable[..., Any]:
-        return lambda *arguments: die() if self.burnt(event) else call(*arguments)
-
-    def after(self, event: str, call: Callable[..., Any]) -> Callable[..., Any]:
-        return lambda *arguments: (call(*arguments), die() if self.burnt(event) else None)
-
-    def opening(self, call: Callable[..., Any]) -> Callable[..., Any]:
-        def opened(path: Path, mode: str = "r", *rest: Any, **more: Any) -> Any:
-            file = call(path, mode, *rest, **more)
-            return Torn(file, self) if mode == "wb" else file
-
-        return opened
-
-
-class Torn:
-    """A file of which a write may get only half to the disk."""
-
-    def __init__(self, file: BinaryIO, fuse: Fuse) -> None:
-        self.file, self.fuse = file, fuse
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.file, name)
-
-    def write(self, data: bytes) -> int:
-        torn = self.fuse.burnt("write")
-        written = self.file.write(memoryview(data)[: len(data) // 2] if torn else data)
-        if torn:
-            self.file.flush()
-            die()
-        return written
-
-    def __enter__(self) -> "Torn":
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.file.close()
-
-
-def forked(work: Callable[[], object]) -> int:
-    """The id of a process that does the work."""
-    if pid := os.fork():
-        return pid
-    try:
-        work()
-    except BaseException as error:
-        sys.stderr.write(f"{error!r}\n")
-        os._exit(1)
-    os._exit(0)
-
-
-def killed(pid: int) -> bool:
-    """Whether a process was killed; otherwise it must have done its work."""
-    _, status = os.waitpid(pid, 0)
-    if not os.WIFSIGNALED(status) and os.WEXITSTATUS(status):
-        raise RuntimeError("a process failed")
-    return os.WIFSIGNALED(status)
-
-
-def make(photos: Path, out: Path, fuse: tuple[str, int] | None = None) -> None:
-    progress = Fuse(*fuse).image if fuse else None
-    prepare(folder(photos), out, short_side=16, workers=2, progress=progress)
-
-
-def kill(photos: Path, out: Path, event: str, when: float) -> bool:
-    """Begin or go on, and be killed; false if the store was complete before."""
-    if event != "clock":
-        return killed(forked(lambda: make(photos, out, (event, int(when)))))
-    pid = forked(lambda: make(photos, out))
-    time.sleep(when)
-    os.kill(pid, signal.SIGKILL)
-    return killed(pid)
+    prepare(folder(photos), out, short_side=16, workers=2, progress=image)
 
 
 def differences(one: Path, other: Path) -> list[str]:
@@ -123,7 +33,7 @@ def differences(one: Path, other: Path) -> list[str]:
 def outcome(photos: Path, out: Path, whole: Path, kills: list[tuple[str, float]]) -> dict[str, Any]:
     """One case: the kills, and the rest of the work."""
     try:
-        count = sum(kill(photos, out, event, when) for event, when in kills)
+        count = sum(kill(lambda fuse: make(photos, out, fuse), event, when) for event, when in kills)
         killed(forked(lambda: make(photos, out)))
     except RuntimeError as error:
         return {"error": repr(error)}
