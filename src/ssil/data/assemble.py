@@ -43,7 +43,7 @@ def assemble(listing: Listing, survey: Survey, seed: int, threads: int, most: in
         where = f" below {listing.source.root} (--data-root)" if isinstance(listing.source, Files) else ""
         raise UserError(f"data: {listing.name} has no image to train on{where}; {first}")
     number = np.cumsum(kept) - 1
-    look = replace(listing.look, augment=listing.look.views(listing.look.size))
+    look = listing.look.resolved()
 
     def part(which: Flags) -> Samples:
         chosen = which & kept[labels]

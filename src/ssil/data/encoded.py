@@ -15,7 +15,7 @@ from torch import Tensor
 from ssil.data.augment import Draws
 from ssil.data.crop import CENTRE, centre_box, random_box
 from ssil.data.decode import Box, UnreadableError, measure, resize, view, whole
-from ssil.data.listing import Bytes, Look, Source
+from ssil.data.listing import Bytes, Look, Source, plain
 from ssil.errors import UserError
 
 Digests = NDArray[np.uint8]
@@ -48,7 +48,7 @@ class Encoded:
     look: Look
     digests: Digests
     pixels: Digests
-    threads: int = field(default_factory=lambda: workers())
+    threads: int = field(default_factory=workers)
     device: torch.device = field(default_factory=lambda: torch.device("cpu"))
     held: dict[int, Bytes | Pixels] = field(default_factory=dict)
     resident: bool = False
@@ -133,7 +133,7 @@ class Encoded:
                 data = self.source.read(row) if kept is None else kept
                 view(data, self._box(*measure(data), crop), out)
         except (OSError, UnreadableError) as error:
-            name = self.source.names[row]
+            name = plain(self.source.names[row])
             raise UserError(f"data: {name} was good, but can't be read any more ({error}); restore it") from error
 
     def _box(self, width: int, height: int, crop: list[float] | None) -> Box:

@@ -4,7 +4,7 @@ import os
 import re
 import stat
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
@@ -114,9 +114,9 @@ class Look:
     mean: tuple[float, ...] = (0.485, 0.456, 0.406)
     std: tuple[float, ...] = (0.229, 0.224, 0.225)
 
-    def views(self, size: int) -> str:
-        """The kind of training views at this size."""
-        return self.augment if self.augment != "auto" else "crop" if size >= CROP_FROM else "shift"
+    def resolved(self) -> "Look":
+        """With "auto" replaced by what it comes to at this size."""
+        return self if self.augment != "auto" else replace(self, augment="crop" if self.size >= CROP_FROM else "shift")
 
 
 @dataclass(frozen=True, eq=False)

@@ -165,7 +165,9 @@ class _Notes:
         same = [(row, at) for row, at in known if at >= 0 and tuple(stamps[at]) == _stamp(self.source, row)]
         rows, ats = np.array(same, dtype=np.int64).reshape(-1, 2).T
         self.lengths[rows] = table["length"].to_numpy()[ats]
-        self.digests[rows], self.pixels[rows] = (_bytes(table[name])[ats] for name in ("digest", "pixels"))
+        self.digests[rows], self.pixels[rows] = (
+            digests(table[name].combine_chunks())[ats] for name in ("digest", "pixels")
+        )
         reasons = table["reason"].take(ats).to_pylist()
         self.reasons = {row: reason for row, reason in zip(rows.tolist(), reasons, strict=True) if reason}
 
@@ -225,8 +227,9 @@ SCHEMA = pa.schema(
 )
 
 
-def _bytes(column: pa.ChunkedArray) -> Digests:
-    return np.frombuffer(column.combine_chunks().buffers()[1] or b"", dtype=np.uint8).reshape(-1, 16)[: len(column)]
+def digests(column: pa.FixedSizeBinaryArray) -> Digests:
+    """A column of digests as an array (N, 16), without copying."""
+    return np.frombuffer(column.buffers()[1] or b"", dtype=np.uint8).reshape(-1, 16)[: len(column)]
 
 
 class _Kept:

@@ -13,7 +13,7 @@ from ssil.errors import UserError
 app = App(
     name="check",
     help_epilogue="""Every image is decoded anew, and those of a store are compared with their checksums.
-What is wrong is printed, a line each; the exit code is 2 if there is anything.
+What is odd is printed, a line each; the exit code is 2 if anything would be left out.
 
 Examples:
   ssil data check my_photos
@@ -35,7 +35,7 @@ def check(source: Name, /, *, choice: Choice | None = None, threads: Threads = N
     if json:
         json_line(images=images, faults=faults)
     elif not faults:
-        print(f"{images:,} images, all good")
+        print(f"{images:,} images, all good" + (f"; {len(remarks):,} remark(s), see above" if remarks else ""))
     if faults:
         raise UserError(f"data: {source} has {faults:,} fault{'s' * (faults > 1)} in {images:,} images; see above")
 

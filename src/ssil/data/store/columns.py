@@ -7,11 +7,12 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from ssil.data.encoded import Digests
 from ssil.data.listing import Flags
+from ssil.data.survey import digests
 
 Ints = NDArray[np.int32]
 Longs = NDArray[np.int64]
-Digests = NDArray[np.uint8]
 
 
 class Names(Sequence[str]):
@@ -57,10 +58,5 @@ def columns(index: pa.RecordBatch) -> Columns:
         index[name].to_numpy() for name in ("label", "width", "height", "length", "shard", "row")
     )
     test = None if index["test"].null_count else index["test"].to_numpy(zero_copy_only=False)
-    digest, pixels = (_bytes(index[name]) for name in ("digest", "pixels"))
+    digest, pixels = (digests(index[name]) for name in ("digest", "pixels"))
     return Columns(label, test, width, height, length, digest, pixels, shard, row, Names(index["name"]))
-
-
-def _bytes(column: pa.FixedSizeBinaryArray) -> Digests:
-    """The column as (N, 16)."""
-    return np.frombuffer(column.buffers()[1], dtype=np.uint8).reshape(-1, column.type.byte_width)[: len(column)]
