@@ -26,7 +26,7 @@ from ssil.metrics import Predictions
 from ssil.nn import Network
 from ssil.prepare import Plan
 from ssil.recipes import Configured
-from ssil.record import Record, read_record, write_predictions, write_record
+from ssil.record import Record, flat, read_record, write_predictions, write_record
 from ssil.snapshot import MAIN, Scorer, Snapshot, freeze
 from ssil.trainer import Progress
 from ssil.types import Classes
@@ -171,7 +171,7 @@ def _resumed(record: Record, plan: Plan) -> dict[str, Any]:
 
 
 def _refuse_another(folder: Path, there: Mapping[str, Any], here: Mapping[str, Any]) -> None:
-    before, now = _flat(there), _flat(here)
+    before, now = flat(there), flat(here)
     changed = [name for name in sorted(before | now) if before.get(name) != now.get(name)]
     if "data_fingerprint" not in changed:  # the same images, which may have moved
         changed = [name for name in changed if name != "dataset"]
@@ -190,13 +190,6 @@ def _refuse_another(folder: Path, there: Mapping[str, Any], here: Mapping[str, A
 def _short(value: Any) -> str:
     text = repr(value)
     return text if len(text) <= 40 else f"{text[:36]}..."
-
-
-def _flat(settings: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    flat: dict[str, Any] = {}
-    for name, value in settings.items():
-        flat |= _flat(value, f"{prefix}{name}.") if isinstance(value, Mapping) else {f"{prefix}{name}": value}
-    return flat
 
 
 def _meta(state: State) -> dict[str, Any]:

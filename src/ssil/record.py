@@ -96,6 +96,18 @@ def summarise(tasks: list[TaskRecord]) -> Summary:
     )
 
 
+def flat(settings: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Nested settings as one level.
+
+    >>> flat({"seed": 0, "memory": {"kind": "fixed", "total": 500}})
+    {'seed': 0, 'memory.kind': 'fixed', 'memory.total': 500}
+    """
+    found: dict[str, Any] = {}
+    for name, value in settings.items():
+        found |= flat(value, f"{prefix}{name}.") if isinstance(value, Mapping) else {f"{prefix}{name}": value}
+    return found
+
+
 def write_record(folder: Path, record: Record) -> None:
     """`record.json`, atomically."""
     write_json(folder / "record.json", record.model_dump(mode="json"))

@@ -1,11 +1,11 @@
 """Records as tables for the terminal."""
 
 from collections.abc import Iterable, Mapping
-from typing import Any
 
 from rich.table import Table
 
 from ssil.cli.output import table
+from ssil.collection import memory
 from ssil.metrics import newest_share
 from ssil.record import Record, Summary, TaskRecord, summarise
 
@@ -14,7 +14,7 @@ def title(record: Record) -> str:
     """A run in a line: method, data, stream, memory, seed."""
     config, sizes = record.config, record.task_sizes
     some = "" if sum(sizes) == len(record.class_order) else f" of {len(record.class_order)}"
-    stream = f"{sum(sizes)}{some} classes in {len(sizes)} tasks, {_memory(config['memory'])}"
+    stream = f"{sum(sizes)}{some} classes in {len(sizes)} tasks, {memory(config['memory'])} exemplars"
     skipped = record.provenance.get("skipped_files", [])
     count = record.provenance.get("left_out", len(skipped))
     left_out = f" ({count:,} left out, see remarks.csv; {skipped[0]} the first)" if skipped else ""
@@ -22,16 +22,6 @@ def title(record: Record) -> str:
     held = config.get("validation")
     tested = f", tested on {100 * held:g} % of the training images" if held else ""
     return f"{record.label} on {config['dataset']}{made}: {stream}, seed {config['seed']}{tested}{left_out}"
-
-
-def _memory(room: Mapping[str, Any]) -> str:
-    """The room for exemplars, by its kind.
-
-    >>> _memory({"kind": "fixed", "total": 500}), _memory({"kind": "nothing"})
-    ('500 exemplars', 'no exemplars')
-    """
-    sizes = {"fixed": "{total}", "growing": "{per_class} a class as", "nothing": "no", "unlimited": "all images as"}
-    return sizes[room["kind"]].format(**room) + " exemplars"
 
 
 def seconds(value: float) -> str:

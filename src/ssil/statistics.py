@@ -1,0 +1,65 @@
+"""What a few runs tell about all runs like them: means, deviations, intervals."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import inf, nan, sqrt
+from statistics import fmean, stdev
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import t as student
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A mean over runs, their standard deviation, and an interval for the mean; of one run only the mean is known."""
+
+    mean: float
+    deviation: float
+    low: float
+    high: float
+    count: int
+
+    def text(self, digits: int = 1) -> str:
+        """The mean, with the deviation where there is one.
+
+        >>> estimate([1.0, 2.0]).text(), estimate([1.0]).text()
+        ('1.5 ± 0.7', '1.0')
+        """
+        deviation = f" ± {self.deviation:.{digits}f}" if self.count > 1 else ""
+        return f"{self.mean:.{digits}f}{deviation}"
+
+
+def estimate(values: Sequence[float], level: float = 0.95) -> Estimate:
+    """Mean, deviation, and Student's t-interval of the mean, which has no bounds for a single value.
+
+    >>> one = estimate([1.0, 2.0, 3.0])
+    >>> one.mean, one.deviation, round(one.low, 2), round(one.high, 2)
+    (2.0, 1.0, -0.48, 4.48)
+    """
+    count, mean = len(values), fmean(values)
+    if count == 1:
+        return Estimate(mean, nan, -inf, inf, 1)
+    deviation = stdev(values)
+    half = float(student.ppf((1 + level) / 2, count - 1)) * deviation / sqrt(count)
+    return Estimate(mean, deviation, mean - half, mean + half, count)
+
+
+def bootstrap(
+    values: NDArray[np.float64],
+    statistic: Callable[[NDArray[np.float64]], float] = lambda values: float(values.mean()),
+    *,
+    level: float = 0.95,
+    draws: int = 1_000,
+    seed: int = 0,
+) -> tuple[float, float]:
+    """An interval for a statistic of the values (one a test image, say), from samples of them with replacement.
+
+    >>> low, high = bootstrap(np.array([0.0, 1.0] * 50))
+    >>> 0.35 < low < 0.5 < high < 0.65
+    True
+    """
+    random = np.random.default_rng(seed)
+    found = [statistic(values[random.integers(len(values), size=len(values))]) for _ in range(draws)]
+    low, high = np.quantile(found, [(1 - level) / 2, (1 + level) / 2])
+    return float(low), float(high)

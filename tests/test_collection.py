@@ -1,0 +1,51 @@
+"""Runs are found on disk, and put together where only chance tells them apart."""
+
+from pathlib import Path
+
+import pytest
+
+from ssil.collection import find_runs, variants
+from ssil.errors import UserError
+from ssil.record import Record, write_record
+
+
+def _run(folder: Path, seed: int = 0, method: str = "ssil", batches: str = "replay", total: int = 9) -> None:
+    config = {"method": method, "seed": seed, "options": {"batches": batches}}
+    record = Record(
+        config=config | {"memory": {"kind": "fixed", "total": total}},
+        provenance={},
+        class_order=[0],
+        class_names=["a"],
+        task_sizes=[1],
+    )
+    folder.mkdir(parents=True)
+    write_record(folder, record)
+
+
+def _names(path: Path) -> dict[str, list[str]]:
+    return {name: [run.folder.name for run in runs] for name, runs in variants(find_runs([path])).items()}
+
+
+def test_runs_that_differ_in_seed_alone_are_one_variant(tmp_path: Path) -> None:
+    _run(tmp_path / "a", 0)
+    _run(tmp_path / "b", 1)
+    _run(tmp_path / "b" / "rider", 1, method="il2m")
+    assert _names(tmp_path) == {"ssil": ["a", "b"], "il2m": ["rider"]}
+
+
+def test_a_variant_is_named_by_what_tells_it_from_others_of_its_method(tmp_path: Path) -> None:
+    _run(tmp_path / "a", batches="replay")
+    _run(tmp_path / "b", batches="mixed")
+    _run(tmp_path / "c", batches="mixed", total=18)
+    _run(tmp_path / "d", method="my/file.py:ft", batches="mixed")
+    assert list(_names(tmp_path)) == [
+        "ssil, batches replay, memory 9",
+        "ssil, batches mixed, memory 9",
+        "ssil, batches mixed, memory 18",
+        "ft",
+    ]
+
+
+def test_a_folder_without_runs_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"holds no record\.json"):
+        find_runs([tmp_path])
