@@ -88,6 +88,10 @@ class RunConfig(BaseModel):
         "paper", description="the paper's settings, what its authors' code runs, or a short schedule for a CPU"
     )
     options: dict[str, Any] = Field(default_factory=dict, description="the method's own options, name=value")
+    branch: str | None = Field(
+        None,
+        description="a method that learns each task too, from this one's last model; scored, then dropped (Fig. 9)",
+    )
     epochs: Positive | None = Field(None, description="epochs a task; milestones follow")
     later_epochs: Positive | None = Field(None, description="epochs of the tasks after the first")
     lr: Rate | tuple[Rate, ...] | None = Field(None, description="learning rate, or one for each stretch")

@@ -22,7 +22,7 @@ from ssil.errors import UserError
 from ssil.memory import Fixed, Growing, Nothing, Room, Unlimited
 from ssil.nn import find_backbone
 from ssil.randomness import Randomness
-from ssil.recipes import Configured, configure
+from ssil.recipes import RESERVED, Configured, configure, find_recipe
 from ssil.record import Record
 from ssil.scenario import Stream, build_stream, class_order, read_order, task_sizes
 from ssil.snapshot import MAIN
@@ -52,6 +52,7 @@ class Plan:
 
     config: RunConfig
     configured: Configured
+    branch: Configured | None
     stream: Stream
     bench: Bench
     room: Room
@@ -71,6 +72,7 @@ def prepare(config: RunConfig, told: Told | None = None) -> Plan:
     if config.threads:
         torch.set_num_threads(config.threads)
     configured = configure(config.method, config.profile, config.training, config.options, _increments(config))
+    branch = _branch(config, configured) if config.branch else None
     find_backbone(config.backbone)  # an unknown one is refused before anything is read or written
     dataset = _dataset(config, told)
     random = Randomness(config.seed)
@@ -79,8 +81,25 @@ def prepare(config: RunConfig, told: Told | None = None) -> Plan:
     dtype = torch.float64 if config.precision == "64-true" else torch.float32
     bench = Bench(fabric, stream.train, dataset.transform, random, config.backbone, config.norm, dtype)
     room = _room(config, configured, stream.tasks[-1].classes.seen)
-    header = _header(config, configured, dataset, stream, room, fabric)
-    return Plan(config, configured, stream, bench, room, _by_scorer(header, configured), dataset.remarks)
+    header = _header(config, configured, branch, dataset, stream, room, fabric)
+    headers = _by_scorer(header, configured) | ({branch.folder: _of_branch(header, branch)} if branch else {})
+    return Plan(config, configured, branch, stream, bench, room, headers, dataset.remarks)
+
+
+def _branch(config: RunConfig, configured: Configured) -> Configured:
+    """The method that learns beside the run's own; it takes those of the options that it has."""
+    assert config.branch
+    known = find_recipe(config.branch).options
+    options = {name: value for name, value in config.options.items() if name in known}
+    branch = configure(config.branch, config.profile, config.training, options, _increments(config))
+    if branch.folder in {*configured.method.scorers, *RESERVED}:
+        raise UserError(f"branch: another part of the run is called {branch.folder!r}; give the method another name")
+    kinds = {(type(one.method.head(1)), one.method.final_relu) for one in (branch, configured)}
+    if len(kinds) > 1:
+        raise UserError(
+            f"branch: {branch.name} has another kind of head than {configured.name}, so it can't go on from its models"
+        )
+    return branch
 
 
 def _increments(config: RunConfig) -> int:
@@ -134,13 +153,20 @@ def _room(config: RunConfig, configured: Configured, classes: int) -> Room:
 
 
 def _header(
-    config: RunConfig, configured: Configured, dataset: Dataset, stream: Stream, room: Room, fabric: Fabric
+    config: RunConfig,
+    configured: Configured,
+    branch: Configured | None,
+    dataset: Dataset,
+    stream: Stream,
+    room: Room,
+    fabric: Fabric,
 ) -> Record:
     classes = stream.tasks[-1].classes
     what = config.what() | {
         "method": configured.name,
         "options": configured.options,
         **({"riders": _riders(configured)} if configured.riders else {}),
+        **({"branch": _said(branch)} if branch else {}),
         "training": asdict(configured.training),
         "memory": {"kind": type(room).__name__.lower(), **vars(room)},
         "data_fingerprint": dataset.fingerprint,
@@ -157,7 +183,7 @@ def _header(
 
 def _by_scorer(header: Record, configured: Configured) -> dict[str, Record]:
     """A rider's header is that of a run of its own; an extra scorer's names the scorer."""
-    own = {key: value for key, value in header.config.items() if key != "riders"}
+    own = {key: value for key, value in header.config.items() if key not in {"riders", "branch"}}
     others = {key: value for key, value in own.items() if key != "method_sha256"}
 
     def config(name: str) -> dict[str, Any]:
@@ -167,12 +193,21 @@ def _by_scorer(header: Record, configured: Configured) -> dict[str, Record]:
     return {MAIN: header} | {name: header.model_copy(update={"config": config(name)}) for name in names}
 
 
+def _of_branch(header: Record, branch: Configured) -> Record:
+    """A branch's header is that of a run of its own, but for the chain that it goes on from at every task."""
+    own = {key: value for key, value in header.config.items() if key not in {"riders", "branch", "method_sha256"}}
+    said = {**_said(branch), "training": json.loads(json.dumps(asdict(branch.training)))}
+    return header.model_copy(update={"config": own | said | {"chain": header.config["method"]}})
+
+
 def _riders(configured: Configured) -> dict[str, Any]:
     """What a run of its own would say of each rider."""
-    return {
-        name: {"method": rider.name, "options": rider.options, **_source_files(method=rider.name)}
-        for name, rider in configured.riders.items()
-    }
+    return {name: _said(rider) for name, rider in configured.riders.items()}
+
+
+def _said(other: Configured) -> dict[str, Any]:
+    """What a record says of a method beside the run's own."""
+    return {"method": other.name, "options": other.options, **_source_files(method=other.name)}
 
 
 def _source_files(**references: str) -> dict[str, str]:

@@ -35,6 +35,11 @@ class Configured:
     riders: Mapping[str, "Configured"] = field(default_factory=dict)
     """The methods that share its training; the method has a scorer under each one's name."""
 
+    @property
+    def folder(self) -> str:
+        """Its own name, without that of a file: where its record is if it is not the run's first."""
+        return self.name.rpartition(":")[2]
+
 
 def recipes() -> dict[str, Recipe]:
     """All methods of the package, by name."""
@@ -77,7 +82,7 @@ def configure(
 
 def _joined(first: Configured, rider: Configured) -> Configured:
     """The first method, with the rider's scorer under the rider's name."""
-    name = rider.name.rpartition(":")[2]
+    name = rider.folder
     if name in first.method.scorers or name in RESERVED:
         raise UserError(f"method: another part of the run is called {name!r}; give the method another name")
     if first.method.chain is None or first.method.chain != rider.method.chain:

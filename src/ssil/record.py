@@ -69,9 +69,10 @@ class Record(_Part):
 
     @property
     def label(self) -> str:
-        """The method, and the scorer if it is not the one that the method is judged by."""
-        scorer = self.config.get("scorer")
-        return f"{self.config['method']} ({scorer})" if scorer else str(self.config["method"])
+        """The method, the scorer if it is not the one that the method is judged by, the chain if it is a branch."""
+        chain = f"from {self.config['chain']}" if "chain" in self.config else None
+        of = chain or self.config.get("scorer")
+        return f"{self.config['method']} ({of})" if of else str(self.config["method"])
 
     def after(self, tasks: int) -> "Record":
         """The record as it was after so many tasks."""

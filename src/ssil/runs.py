@@ -5,7 +5,9 @@ import sys
 import time
 from collections.abc import Mapping
 from contextlib import nullcontext
+from dataclasses import replace
 from datetime import UTC, datetime
+from typing import NamedTuple
 
 import torch
 
@@ -20,7 +22,7 @@ from ssil.metrics import Predictions
 from ssil.prepare import Plan, prepare
 from ssil.record import Record, TaskRecord
 from ssil.scenario import Task
-from ssil.snapshot import Snapshot
+from ssil.snapshot import MAIN, Snapshot
 from ssil.trainer import Pace, Progress
 
 
@@ -65,6 +67,14 @@ def run(config: RunConfig, watcher: Watcher | None = None) -> Record:
         return _Fold(plan, state, writer, watcher).finish()
 
 
+class Made(NamedTuple):
+    """What a task has led to, by one scorer: predictions, the training's course, the old model's view of the task."""
+
+    predictions: Predictions
+    progress: Progress
+    ratio: list[float] | None
+
+
 class _Fold:
     def __init__(self, plan: Plan, state: State, directory: RunDirectory | None, watcher: Watcher) -> None:
         self.plan, self.state, self.directory, self.watcher = plan, state, directory, watcher
@@ -92,16 +102,36 @@ class _Fold:
 
         snapshot = learn(method, state.snapshot, state.memory, task, bench, state.progress, watch)
         predictions = predict(snapshot, plan.stream.seen(task), plan.stream.test, bench)
+        made = {name: Made(predicted, state.progress, ratios.get(name)) for name, predicted in predictions.items()}
+        seconds = spent + time.perf_counter() - started
+        made |= self._branched(task, made[MAIN])
         state.memory = self._exemplars(task, snapshot)
         self._hold()
-        seconds = spent + time.perf_counter() - started
         state.records = {
-            name: self._recorded(record, task, predictions[name], state.progress, ratios.get(name), seconds)
-            for name, record in state.records.items()
+            name: self._recorded(record, task, made[name], seconds) for name, record in state.records.items()
         }
         state.snapshot, state.progress = snapshot, None
         if self.directory:
-            self.directory.keep_task(state, predictions)
+            self.directory.keep_task(state, {name: one.predictions for name, one in made.items()})
+
+    def _branched(self, task: Task, chain: Made) -> dict[str, Made]:
+        """What the branch makes of the task, from the model that the chain began it with; in task 1 there is none."""
+        plan, state = self.plan, self.state
+        if not plan.branch:
+            return {}
+        if not state.snapshot:
+            return {plan.branch.folder: chain}
+        method, bench = plan.branch.method, plan.bench
+        progress = start(method, state.snapshot, task, bench)
+
+        def watch(_: Progress, pace: Pace) -> None:
+            self.watcher.pace(task.number, replace(pace, phase=f"branch {pace.phase}"))
+            if bench.fabric.broadcast(self.watcher.should_stop()):
+                raise KeyboardInterrupt
+
+        snapshot = learn(method, state.snapshot, state.memory, task, bench, progress, watch)
+        predicted = predict(snapshot, plan.stream.seen(task), plan.stream.test, bench)[MAIN]
+        return {plan.branch.folder: Made(predicted, progress, chain.ratio)}
 
     def _watch(self, task: Task, progress: Progress, pace: Pace) -> None:
         self.watcher.pace(task.number, pace)
@@ -131,16 +161,9 @@ class _Fold:
         arrived = memories.by_class(task.indices, bench.samples.labels)
         return memories.update(self.state.memory, arrived, task.classes, plan.room, select)
 
-    def _recorded(
-        self,
-        record: Record,
-        task: Task,
-        predictions: Predictions,
-        progress: Progress,
-        ratio: list[float] | None,
-        seconds: float,
-    ) -> Record:
+    def _recorded(self, record: Record, task: Task, made: Made, seconds: float) -> Record:
         """The record with this task; with the summary and the end's time if it is the last."""
+        predictions, progress, ratio = made
         height, width, channels = self.plan.bench.samples.images.shape
         entry = TaskRecord(
             task=task.number,
