@@ -39,9 +39,9 @@ def test_a_variant_is_named_by_what_tells_it_from_others_of_its_method(tmp_path:
     _run(tmp_path / "c", batches="mixed", total=18)
     _run(tmp_path / "d", method="my/file.py:ft", batches="mixed")
     assert list(_names(tmp_path)) == [
-        "ssil, batches replay, memory 9",
-        "ssil, batches mixed, memory 9",
-        "ssil, batches mixed, memory 18",
+        "ssil, batches replay, 9 exemplars",
+        "ssil, batches mixed, 9 exemplars",
+        "ssil, batches mixed, 18 exemplars",
         "ft",
     ]
 
@@ -49,3 +49,9 @@ def test_a_variant_is_named_by_what_tells_it_from_others_of_its_method(tmp_path:
 def test_a_folder_without_runs_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"holds no record\.json"):
         find_runs([tmp_path])
+
+
+def test_no_run_is_lost_where_two_variants_have_one_name(tmp_path: Path) -> None:
+    _run(tmp_path / "a", method="a.py:mine")
+    _run(tmp_path / "b", method="b.py:mine")
+    assert _names(tmp_path) == {"mine": ["a"], "mine #2": ["b"]}

@@ -13,6 +13,7 @@ ANOTHER: dict[str, Any] = {
     "class_list": Path("somewhere"),
     "min_per_class": 5,
     "max_per_class": 5,
+    "least": 0.5,
     "train_per_class": 5,
     "test_per_class": 5,
     "split_seed": 5,
@@ -27,6 +28,7 @@ ANOTHER: dict[str, Any] = {
     "memory_per_class": 5,
     "selection": "herding",
     "method": "ft",
+    "branch": "ce_tkd",
     "profile": "quick",
     "options": {"temperature": 3.0},
     "epochs": 3,
@@ -52,6 +54,7 @@ ANOTHER: dict[str, Any] = {
     "devices": 2,
     "threads": 2,
     "checkpoint_every": "7s",
+    "track": "tensorboard",
 }
 """For each setting a value that is not the default."""
 

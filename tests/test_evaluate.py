@@ -1,3 +1,4 @@
+import math
 from dataclasses import fields, replace
 
 import pytest
@@ -7,7 +8,7 @@ from torch import Tensor
 import tiny
 from ssil import bench
 from ssil.engine import fresh
-from ssil.evaluate import features, predict, teacher_ratios
+from ssil.evaluate import _summary, features, predict, teacher_ratios
 from ssil.metrics import Predictions
 from ssil.prepare import Plan, prepare
 from ssil.snapshot import Scorer, Snapshot
@@ -132,3 +133,12 @@ def test_classes_that_are_ruled_out_are_not_in_the_mean_scores(plan: Plan) -> No
     chances = logits[:, [1, 3, 4, 5, 6]].softmax(1)
     torch.testing.assert_close(predictions.softmax_old, chances[:, :2].sum(1) / 4)
     assert not torch.isin(predictions.top, torch.tensor([0, 2])).any()
+
+
+def test_the_spread_is_that_of_scores_within_their_group() -> None:
+    scores = torch.tensor([[0.0, 2.0, -torch.inf, 5.0, 7.0, 12.0], [1.0, 1.0, 1.0, 3.0, 3.0, 3.0]])
+    *_, spread = _summary(Scorer(), scores, old=3)
+    distances = [1, 1, 3, 1, 4]  # from 1 and from 8, the class that is ruled out left aside
+    assert spread.tolist() == pytest.approx([math.sqrt(sum(d * d for d in distances) / 5), 0.0])
+    *_, first = _summary(Scorer(), scores[:, 3:], old=0)
+    assert first.tolist() == pytest.approx([math.sqrt(26 / 3), 0.0])

@@ -1,5 +1,6 @@
 import json
 import math
+from dataclasses import replace
 
 import pytest
 import torch
@@ -10,14 +11,22 @@ from torch import Tensor
 from ssil.metrics import (
     Predictions,
     average,
+    backward_transfer,
+    calibration_error,
+    class_top1,
     confusion,
+    evaluate_run,
     forgetting,
+    interval,
+    latest_share,
     mean_scores,
     newest_share,
+    score_gap,
     task_top1,
     top1,
     top5,
 )
+from ssil.statistics import bootstrap
 from ssil.types import Classes
 
 some = settings(max_examples=40, deadline=None)
@@ -41,6 +50,7 @@ def predictions(labels: Tensor, scores: Tensor, classes: Classes) -> Predictions
         score_new=scores[:, old:].mean(1),
         softmax_old=p[:, :old].mean(1),
         softmax_new=p[:, old:].mean(1),
+        score_spread=torch.ones(len(labels)),
     )
 
 
@@ -97,6 +107,7 @@ def test_uneven_tasks() -> None:
     assert task_top1(found, classes) == [50.0, 50.0, 50.0]
     assert confusion(found, classes) == [[3, 0, 1], [0, 1, 1], [0, 0, 2]]
     assert newest_share(confusion(found, classes)) == 50.0
+    assert class_top1(found, classes) == [100.0, 100.0, 0.0, 50.0, 100.0, 0.0]
 
 
 def test_top5_counts_the_five_best() -> None:
@@ -142,6 +153,100 @@ def test_forgetting_takes_the_best_earlier_accuracy() -> None:
     history = [[80.0], [90.0, 50.0], [70.0, 60.0, 40.0], [60.0, 70.0, 10.0, 99.0]]
     assert forgetting(history) == pytest.approx((30 - 10 + 30) / 3)
     assert forgetting([[80.0]]) == 0.0
+
+
+def test_backward_transfer_starts_where_a_task_was_learnt() -> None:
+    history = [[80.0], [90.0, 50.0], [70.0, 60.0, 40.0], [60.0, 70.0, 10.0, 99.0]]
+    assert backward_transfer(history) == pytest.approx((-20 + 20 - 30) / 3)
+    assert backward_transfer([[80.0]]) == 0.0
+
+
+def test_a_class_without_images_has_no_accuracy() -> None:
+    accuracies = class_top1(answers([0, 2], [0, 0], table(3, 1)), table(3, 1))
+    assert accuracies[::2] == [100.0, 0.0]
+    assert all(map(math.isnan, accuracies[1::2]))
+
+
+def sure(confidence: list[float], correct: list[bool]) -> Predictions:
+    """Predictions that are so sure, right or wrong."""
+    labels = [0 if right else 1 for right in correct]
+    return replace(answers(labels, [0] * len(labels), table(2)), confidence=torch.tensor(confidence))
+
+
+def test_calibration_error() -> None:
+    found = sure([0.4, 0.5, 0.9, 1.0], [False, True, True, False])
+    # up to 0.5: confidence 0.45, accuracy 0.5; above: 0.95 and 0.5; two images each
+    assert calibration_error(found, bins=2) == pytest.approx(100 * (0.05 / 2 + 0.45 / 2))
+    assert calibration_error(found, bins=1) == pytest.approx(100 * (0.7 - 0.5))
+    assert calibration_error(sure([1.0, 1.0], [True, True])) == 0.0
+    assert calibration_error(sure([0.0, 1.0], [True, False])) == 100.0
+
+
+@some
+@given(st.lists(st.tuples(st.floats(0, 1, width=32), st.booleans()), min_size=1, max_size=60), st.integers(1, 20))
+def test_calibration_error_by_a_loop(images: list[tuple[float, bool]], bins: int) -> None:
+    error = 0.0
+    for bin in range(bins):
+        low, high = bin / bins, (bin + 1) / bins
+        inside = [(p, right) for p, right in images if low < p <= high or (bin == 0 and p == 0)]
+        if inside:
+            accuracy = sum(right for _, right in inside) / len(inside)
+            confidence = sum(p for p, _ in inside) / len(inside)
+            error += len(inside) / len(images) * abs(accuracy - confidence)
+    confidences, correct = zip(*images, strict=True)
+    assert calibration_error(sure([*confidences], [*correct]), bins) == pytest.approx(100 * error, abs=1e-9)
+
+
+def test_interval() -> None:
+    half = answers([0, 0, 1, 1], [0, 0, 0, 0], table(2))
+    # of 4 images at 1/2, P(hits <= 0, 1, 2, 3) is 1/16, 5/16, 11/16, 15/16
+    assert interval(half, level=0.5) == (25.0, 75.0)
+    assert interval(half) == (0.0, 100.0)
+    assert interval(answers([0, 1], [1, 0], table(2))) == (0.0, 0.0)
+    assert interval(answers([0, 1], [0, 1], table(2))) == (100.0, 100.0)
+
+
+@pytest.mark.parametrize("level", [0.68, 0.95])
+def test_the_interval_is_what_a_bootstrap_tends_to(level: float) -> None:
+    found, _ = guesses([3, 7], seed=0, images=400)
+    drawn = bootstrap(100 * found.correct.double().numpy(), level=level, draws=4_000)
+    assert interval(found, level) == pytest.approx(drawn, abs=0.5)  # two images
+
+
+def test_latest_share() -> None:
+    assert latest_share([1.0]) == 100.0
+    assert latest_share([0.5, 0.2, 0.3]) == pytest.approx(30)
+
+
+def scored(old: list[float], new: list[float], spread: list[float]) -> Predictions:
+    found = answers([0] * len(old), [0] * len(old), table(1, 1))
+    tensors = (torch.tensor(values) for values in (old, new, spread))
+    return replace(found, **dict(zip(("score_old", "score_new", "score_spread"), tensors, strict=True)))
+
+
+def test_score_gap() -> None:
+    # means 1 and 3, mean square 2.5
+    assert score_gap(scored([0.0, 2.0], [1.0, 5.0], [1.0, 2.0])) == pytest.approx(2 / math.sqrt(2.5))
+    assert score_gap(scored([1.0, 5.0], [0.0, 2.0], [1.0, 2.0])) == pytest.approx(-2 / math.sqrt(2.5))
+    assert score_gap(scored([0.0, 2.0], [2.0, 0.0], [1.0, 2.0])) == 0.0
+    assert math.isfinite(score_gap(scored([0.0], [1.0], [0.0])))
+    assert math.isnan(score_gap(answers([0, 1], [0, 1], table(2))))
+
+
+def test_the_numbers_of_a_stream() -> None:
+    sizes = [3, 1, 2]
+    found = [guesses(sizes[:task], seed=task) for task in (1, 2)]
+    numbers = evaluate_run([predictions for predictions, _ in found], sizes)
+    assert len(numbers) == 2
+    for number, (predictions, classes) in zip(numbers, found, strict=True):
+        assert (number.top1, number.top5) == (top1(predictions), top5(predictions))
+        assert number.task_top1 == task_top1(predictions, classes)
+        assert number.class_top1 == class_top1(predictions, classes)
+        assert number.newest_share == newest_share(confusion(predictions, classes))
+        assert number.interval == interval(predictions)
+        assert number.calibration_error == calibration_error(predictions)
+    assert math.isnan(numbers[0].score_gap)
+    assert numbers[1].score_gap == score_gap(found[1][0])
 
 
 def test_results_are_json() -> None:

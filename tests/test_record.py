@@ -12,13 +12,13 @@ from ssil.errors import UserError
 from ssil.metrics import Predictions
 from ssil.record import Record, TaskRecord, read_predictions, read_record, write_predictions, write_record
 
-GOLDEN = Path(__file__).parent / "golden" / "record-v1.json"
+GOLDEN = Path(__file__).parent / "golden"
 SCHEMA = json.loads(files("ssil").joinpath("record.schema.json").read_text())
 
 
-def golden() -> dict[str, Any]:
-    """A record that was written when version 1 was the newest."""
-    raw: dict[str, Any] = json.loads(GOLDEN.read_text())
+def golden(version: int = 2) -> dict[str, Any]:
+    """A record that was written when this version was the newest."""
+    raw: dict[str, Any] = json.loads((GOLDEN / f"record-v{version}.json").read_text())
     return raw
 
 
@@ -38,18 +38,20 @@ def test_the_schema_describes_the_stored_record() -> None:
 
 
 @pytest.mark.parametrize(
-    "damage", [{"version": 2}, {"tasks": [{}]}, {"summary": {}}, {"colour": "red"}, {"task_sizes": ["two"]}]
+    "damage", [{"version": 3}, {"tasks": [{}]}, {"summary": {}}, {"colour": "red"}, {"task_sizes": ["two"]}]
 )
 def test_the_schema_refuses_other_records(damage: dict[str, Any]) -> None:
     with pytest.raises(jsonschema.ValidationError):
         jsonschema.validate(golden() | damage, SCHEMA)
 
 
-def test_a_stored_record_of_version_1_still_loads(tmp_path: Path) -> None:
-    record = read_record(stored(tmp_path, golden()))
+@pytest.mark.parametrize("version", [1, 2])
+def test_a_stored_record_of_any_version_loads(version: int, tmp_path: Path) -> None:
+    record = read_record(stored(tmp_path, golden(version)))
     assert (record.task_sizes, len(record.tasks), record.config["method"]) == ([2, 2, 2], 3, "ssil")
     assert record.summary is not None
     assert record.summary.last_top1 == record.tasks[-1].top1
+    assert [task.score_gap for task in record.tasks] == ([None] * 3 if version == 1 else [None, 1.5, 3.0])
 
 
 def test_a_record_comes_back_as_it_was(tmp_path: Path) -> None:
@@ -62,8 +64,8 @@ def test_a_record_comes_back_as_it_was(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("raw", "reason"),
     [
-        (golden() | {"version": 99}, "version 99 is not known; this ssil reads up to version 1"),
-        ({"tasks": []}, "version None is not known; this ssil reads up to version 1"),
+        (golden() | {"version": 99}, "version 99 is not known; this ssil reads up to version 2"),
+        ({"tasks": []}, "version None is not known; this ssil reads up to version 2"),
         (golden() | {"colour": "red"}, "1 validation error for Record"),
         ("{", "Expecting property name enclosed in double quotes.*"),
         ("[]", "it is not a JSON object"),

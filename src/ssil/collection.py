@@ -42,8 +42,12 @@ def variants(runs: Sequence[Run]) -> dict[str, list[Run]]:
     for run in runs:
         groups.setdefault(repr(sorted(_settings(run.record).items())), []).append(run)
     firsts = [_settings(members[0].record) for members in groups.values()]
-    names = [_name(index, firsts, members[0].record) for index, members in enumerate(groups.values())]
-    return dict(zip(names, groups.values(), strict=True))
+    named: dict[str, list[Run]] = {}
+    for index, members in enumerate(groups.values()):
+        name = _name(index, firsts)
+        alike = sum(other.partition(" #")[0] == name for other in named)
+        named[f"{name} #{alike + 1}" if alike else name] = members
+    return named
 
 
 def differences(settings: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -53,8 +57,9 @@ def differences(settings: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def _settings(record: Record) -> dict[str, Any]:
-    """What was computed, but for chance; riders are runs of their own."""
-    config = {name: value for name, value in record.config.items() if name not in {*CHANCE, "riders"}}
+    """What was computed, but for chance; riders and branches are runs of their own."""
+    chance = {*CHANCE, "data_fingerprint"} if record.config.get("validation") else CHANCE  # which draws other images
+    config = {name: value for name, value in record.config.items() if name not in {*chance, "riders", "branch"}}
     said = {"label": record.label, "task_sizes": tuple(record.task_sizes), "memory": memory(record.config["memory"])}
     return flat(config | said)
 
@@ -62,15 +67,24 @@ def _settings(record: Record) -> dict[str, Any]:
 def memory(room: Mapping[str, Any]) -> str:
     """The room for exemplars, by its kind.
 
-    >>> memory({"kind": "fixed", "total": 500}), memory({"kind": "nothing"})
-    ('500', 'no')
+    >>> memory({"kind": "fixed", "total": 500}), memory({"kind": "growing", "per_class": 2})
+    ('500 exemplars', '2 exemplars a class')
     """
-    sizes = {"fixed": "{total}", "growing": "{per_class} a class as", "nothing": "no", "unlimited": "all images as"}
+    sizes = {
+        "fixed": "{total} exemplars",
+        "growing": "{per_class} exemplars a class",
+        "nothing": "no exemplars",
+        "unlimited": "all images as exemplars",
+    }
     return sizes[room["kind"]].format(**room)
 
 
-def _name(index: int, firsts: Sequence[Mapping[str, Any]], record: Record) -> str:
-    rivals = [other for other in firsts if other["label"] == firsts[index]["label"]]
+def _name(index: int, firsts: Sequence[Mapping[str, Any]]) -> str:
+    own = firsts[index]
+    rivals = [other for other in firsts if other["label"] == own["label"]]
     said = [name for name in differences(rivals) if name != "data_fingerprint"]
-    parts = [f"{name.rpartition('.')[2].replace('_', ' ')} {firsts[index].get(name, '-')}" for name in said]
-    return ", ".join([record.label.rpartition(":")[2], *parts])
+    return ", ".join([own["label"].rpartition(":")[2], *(_said(name, own.get(name, "-")) for name in said)])
+
+
+def _said(name: str, value: Any) -> str:
+    return str(value) if name == "memory" else f"{name.rpartition('.')[2].replace('_', ' ')} {value}"

@@ -26,6 +26,7 @@ HOW = frozenset(
         "devices",
         "threads",
         "checkpoint_every",
+        "track",
     }
 )
 """The settings that say how a run is carried out; all others say what is computed."""
@@ -63,6 +64,9 @@ class RunConfig(BaseModel):
     max_per_class: Positive | None = Field(None, description="use at most so many images a class (image files)")
     train_per_class: Positive | None = Field(None, description="training images a class")
     test_per_class: Positive | None = Field(None, description="test images a class")
+    least: float | None = Field(
+        None, gt=0, le=1, description="make classes uneven: the smallest has this part of its training images"
+    )
     split_seed: int | None = Field(None, ge=0, description="of a random test split (default: 0)")
     image_size: Positive | None = Field(None, description="pixels a side, where the data set leaves a choice")
     augment: Literal["crop", "shift", "none"] | None = Field(
@@ -121,6 +125,9 @@ class RunConfig(BaseModel):
     threads: Positive | None = Field(None, description="CPU threads (default: torch's choice)")
     checkpoint_every: str = Field(
         "5min", description="steps (200), seconds (90s) or minutes (5min) between checkpoints"
+    )
+    track: Literal["tensorboard", "mlflow", "wandb"] | None = Field(
+        None, description="follow the run live in this tool; needs --out, in whose folder tracking/ it is kept"
     )
 
     @model_validator(mode="after")

@@ -24,11 +24,18 @@ def predict(snapshot: Snapshot, indices: Tensor, samples: Samples, bench: Bench)
 
 
 def _summary(scorer: Scorer, scores: Tensor, old: int) -> tuple[Tensor, ...]:
-    """Per image: the five best classes, the confidence, mean score and mean probability of old and of new classes."""
+    """Per image: the five best classes, the confidence, means of old and of new classes, and the spread."""
     probabilities = scorer.probabilities(scores)
     top = scores.topk(min(5, scores.shape[1])).indices
     means = [_mean(values) for both in (scores, probabilities) for values in (both[:, :old], both[:, old:])]
-    return (top, probabilities.amax(1), *means)
+    return (top, probabilities.amax(1), *means, _spread(scores, old))
+
+
+def _spread(scores: Tensor, old: int) -> Tensor:
+    """How far an image's scores are from the mean of their group, old or new: the root mean square."""
+    kept = scores != -torch.inf
+    centred = torch.cat([part - _mean(part).unsqueeze(1) for part in (scores[:, :old], scores[:, old:])], 1)
+    return (centred.masked_fill(~kept, 0.0).square().sum(1) / kept.sum(1)).sqrt()
 
 
 def _mean(values: Tensor) -> Tensor:

@@ -2,11 +2,13 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import isnan
+from itertools import accumulate
+from math import isnan, sqrt
 from statistics import fmean
 from typing import TypedDict
 
 import torch
+from scipy.stats import binom
 from torch import Tensor
 
 from ssil.types import Classes
@@ -30,6 +32,8 @@ class Predictions:
     """(N,) mean probability of the old classes"""
     softmax_new: Tensor
     """(N,) mean probability of the new classes"""
+    score_spread: Tensor
+    """(N,) root mean square of how far scores are from the mean of their group, old or new; nan where not kept"""
 
     @property
     def correct(self) -> Tensor:
@@ -53,6 +57,37 @@ def task_top1(predictions: Predictions, classes: Classes) -> list[float]:
     return [_percent(predictions.correct[task == s]) for s in range(classes.task)]
 
 
+def class_top1(predictions: Predictions, classes: Classes) -> list[float]:
+    """The accuracy on each class's images, by order of arrival; nan for a class without images."""
+    images, hits = (
+        torch.bincount(predictions.labels, weights=weights, minlength=classes.seen).double()
+        for weights in (None, predictions.correct.double())
+    )
+    accuracies: list[float] = (100 * hits / images).tolist()
+    return accuracies
+
+
+def interval(predictions: Predictions, level: float = 0.95) -> tuple[float, float]:
+    """Top-1 of other test images like these: the percentile bootstrap over the images, in its closed form.
+
+    Of n images drawn again, the hits are binomial. What another seed would change is not in it.
+    """
+    images, share = len(predictions.labels), _mean(predictions.correct)
+    low, high = binom.ppf([(1 - level) / 2, (1 + level) / 2], images, share)
+    return 100 * float(low) / images, 100 * float(high) / images
+
+
+def calibration_error(predictions: Predictions, bins: int = 15) -> float:
+    """How far confidence is from accuracy, in points: the mean over bins of equal width, weighted by their images.
+
+    A bin has its upper edge in it. This is the expected calibration error (Guo et al. 2017).
+    """
+    edges = torch.arange(1, bins, dtype=torch.float64) / bins
+    excess = predictions.confidence.double() - predictions.correct.double()
+    sums = torch.bincount(torch.bucketize(predictions.confidence.double(), edges), weights=excess, minlength=bins)
+    return 100 * float(sums.abs().sum()) / len(excess)
+
+
 def confusion(predictions: Predictions, classes: Classes) -> list[list[int]]:
     """Counts: a row for each true task, a column for each task of the predicted class."""
     task_of = classes.task_of()
@@ -68,6 +103,15 @@ def newest_share(confusion: Sequence[Sequence[int]]) -> float:
     50.0
     """
     return 100 * sum(row[-1] for row in confusion) / sum(map(sum, confusion))
+
+
+def latest_share(teacher_ratio: Sequence[float]) -> float:
+    """The share of the latest old task in what the previous model predicts of images of new classes (Fig. 2, right).
+
+    >>> latest_share([0.25, 0.75])
+    75.0
+    """
+    return 100 * teacher_ratio[-1]
 
 
 class MeanScores(TypedDict):
@@ -90,6 +134,16 @@ def mean_scores(predictions: Predictions) -> MeanScores:
     }
 
 
+def score_gap(predictions: Predictions) -> float:
+    """How far new classes score above old ones, in deviations of an image's scores; nan where there is no old class.
+
+    The difference of both means over the images (Fig. 6), divided by the root mean square of how far scores are from
+    the mean of their group in their image: what classes differ by anyway. Below zero, old classes score higher.
+    """
+    gap, spread = _mean(predictions.score_new) - _mean(predictions.score_old), _mean(predictions.score_spread.square())
+    return gap / max(sqrt(spread), 1e-12)  # finite, even if all classes score alike
+
+
 def average(values: Sequence[float]) -> float:
     """The mean over all tasks, the first included."""
     return fmean(values)
@@ -106,6 +160,53 @@ def forgetting(history: Sequence[Sequence[float]]) -> float:
     *earlier, final = history
     drops = [max(after[s] for after in earlier[s:]) - final[s] for s in range(len(earlier))]
     return fmean(drops) if drops else 0.0
+
+
+def backward_transfer(history: Sequence[Sequence[float]]) -> float:
+    """The mean over the tasks before the last of (final accuracy) - (accuracy right after the task was learnt).
+
+    `history` holds `task_top1` after each task. Below zero, later tasks have cost accuracy on earlier ones.
+
+    >>> backward_transfer([[90.0], [70.0, 80.0], [60.0, 85.0, 90.0]])
+    -12.5
+    """
+    final = history[-1]
+    gains = [final[s] - after[s] for s, after in enumerate(history[:-1])]
+    return fmean(gains) if gains else 0.0
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """What the predictions after one task come to."""
+
+    top1: float
+    top5: float
+    interval: tuple[float, float]
+    task_top1: list[float]
+    class_top1: list[float]
+    newest_share: float
+    calibration_error: float
+    score_gap: float
+
+
+def evaluate_run(predictions: Sequence[Predictions], task_sizes: Sequence[int]) -> list[Evaluation]:
+    """The numbers of a stream, from the predictions after each task that is done."""
+    bounds = tuple(accumulate(task_sizes, initial=0))
+    tables = [Classes(("?",) * bounds[task], bounds[: task + 1]) for task in range(1, len(predictions) + 1)]
+    return [_evaluation(found, classes) for found, classes in zip(predictions, tables, strict=True)]
+
+
+def _evaluation(predictions: Predictions, classes: Classes) -> Evaluation:
+    return Evaluation(
+        top1(predictions),
+        top5(predictions),
+        interval(predictions),
+        task_top1(predictions, classes),
+        class_top1(predictions, classes),
+        newest_share(confusion(predictions, classes)),
+        calibration_error(predictions),
+        score_gap(predictions),
+    )
 
 
 def _percent(hits: Tensor) -> float:

@@ -110,6 +110,8 @@ def _increments(config: RunConfig) -> int:
 def _dataset(config: RunConfig, told: Told | None) -> Dataset:
     options = {name: getattr(config, name) for name in DATA_OPTIONS}
     dataset = data.load(config.dataset, root=config.data_root, seed=config.split_seed or 0, told=told, **options)
+    if config.least:
+        dataset = data.uneven(dataset, config.least, config.split_seed or 0)
     return data.validation_split(dataset, config.validation, config.seed) if config.validation else dataset
 
 
@@ -162,15 +164,9 @@ def _header(
     fabric: Fabric,
 ) -> Record:
     classes = stream.tasks[-1].classes
-    what = config.what() | {
-        "method": configured.name,
-        "options": configured.options,
-        **({"riders": _riders(configured)} if configured.riders else {}),
-        **({"branch": _said(branch)} if branch else {}),
-        "training": asdict(configured.training),
+    what = _what(config, configured, branch) | {
         "memory": {"kind": type(room).__name__.lower(), **vars(room)},
         "data_fingerprint": dataset.fingerprint,
-        **_source_files(method=configured.name, backbone=config.backbone),
     }
     return Record(
         config=json.loads(json.dumps(what)),
@@ -179,6 +175,24 @@ def _header(
         class_names=list(classes.names),
         task_sizes=list(classes.sizes),
     )
+
+
+def described(config: RunConfig) -> dict[str, Any]:
+    """What a run's record is going to say of its settings, as far as it can be said without the data."""
+    configured = configure(config.method, config.profile, config.training, config.options, _increments(config))
+    branch = _branch(config, configured) if config.branch else None
+    return dict(json.loads(json.dumps(_what(config, configured, branch))))
+
+
+def _what(config: RunConfig, configured: Configured, branch: Configured | None) -> dict[str, Any]:
+    return config.what() | {
+        "method": configured.name,
+        "options": configured.options,
+        **({"riders": _riders(configured)} if configured.riders else {}),
+        **({"branch": _said(branch)} if branch else {}),
+        "training": asdict(configured.training),
+        **_source_files(method=configured.name, backbone=config.backbone),
+    }
 
 
 def _by_scorer(header: Record, configured: Configured) -> dict[str, Record]:

@@ -9,13 +9,14 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any, Final, Literal
 
+import torch
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from ssil.checkpoint import read_tensors, write_json, write_tensors
 from ssil.errors import UserError
 from ssil.metrics import Predictions, average, forgetting
 
-VERSION: Final = 1
+VERSION: Final = 2
 
 
 class _Part(BaseModel):
@@ -35,6 +36,7 @@ class TaskRecord(_Part):
     score_new: float
     softmax_old: float | None
     softmax_new: float
+    score_gap: float | None
     teacher_ratio: list[float] | None
     memory_counts: list[int]
     exemplar_bytes: int
@@ -58,7 +60,7 @@ class Summary(_Part):
 class Record(_Part):
     """A run, finished (with a summary) or on its way."""
 
-    version: Literal[1] = VERSION
+    version: Literal[2] = VERSION
     config: dict[str, Any]
     provenance: dict[str, Any]
     class_order: list[int]
@@ -130,9 +132,12 @@ def migrate(raw: Any) -> Mapping[str, Any]:
     """A record of an older version in today's form."""
     if not isinstance(raw, Mapping):
         raise ValueError("it is not a JSON object")
-    if raw.get("version") != VERSION:
+    newer = dict(raw)
+    if newer.get("version") == 1:  # had no `score_gap`
+        newer |= {"version": 2, "tasks": [{"score_gap": None, **task} for task in raw.get("tasks", [])]}
+    if newer.get("version") != VERSION:
         raise ValueError(f"version {raw.get('version')!r} is not known; this ssil reads up to version {VERSION}")
-    return raw
+    return newer
 
 
 def _arrays(folder: Path, task: int) -> Path:
@@ -149,7 +154,8 @@ def read_predictions(folder: str | Path, task: int) -> Predictions:
     path = _arrays(Path(folder), task)
     if not path.exists():
         raise UserError(f"task: {path} is not there; {folder} has no predictions of task {task}")
-    return Predictions(**read_tensors(path))
+    found = read_tensors(path)
+    return Predictions(**{"score_spread": torch.full_like(found["score_new"], torch.nan)} | found)
 
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@
 import resource
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -37,6 +37,9 @@ class Watcher:
 
     def pace(self, task: int, pace: Pace) -> None:
         """A step or an epoch of a task is done."""
+
+    def epoch(self, task: int, losses: Mapping[str, Mapping[str, Sequence[float]]]) -> None:
+        """An epoch of a task is done: the task's losses so far, by phase, part and epoch."""
 
     def learnt(self, record: Record) -> None:
         """A task is learnt and evaluated: it is the record's last."""
@@ -138,6 +141,8 @@ class _Fold:
         fabric = self.plan.bench.fabric
         if fabric.world_size > 1 and pace.step:  # between epochs all processes hold the same sums: none
             return
+        if pace.step == 0:
+            self.watcher.epoch(task.number, progress.losses)
         if self.directory and pace.step == 0:
             losses = {part: values[-1] for part, values in progress.losses[pace.phase].items()}
             self.directory.log(task=task.number, phase=pace.phase, epoch=pace.epoch, loss=losses)
@@ -173,6 +178,7 @@ class _Fold:
             task_top1=metrics.task_top1(predictions, task.classes),
             confusion=metrics.confusion(predictions, task.classes),
             **metrics.mean_scores(predictions),
+            score_gap=metrics.score_gap(predictions) if task.classes.old else None,
             teacher_ratio=ratio,
             memory_counts=list(self.state.memory.counts),
             exemplar_bytes=len(self.state.memory) * height * width * channels,

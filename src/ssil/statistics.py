@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import inf, nan, sqrt
-from statistics import fmean, stdev
+from statistics import fmean
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,7 +40,7 @@ def estimate(values: Sequence[float], level: float = 0.95) -> Estimate:
     count, mean = len(values), fmean(values)
     if count == 1:
         return Estimate(mean, nan, -inf, inf, 1)
-    deviation = stdev(values)
+    deviation = float(np.std(values, ddof=1))  # statistics.stdev fails on nan
     half = float(student.ppf((1 + level) / 2, count - 1)) * deviation / sqrt(count)
     return Estimate(mean, deviation, mean - half, mean + half, count)
 

@@ -6,8 +6,9 @@ from typing import Any
 import pytest
 
 from ssil.cli import app
-from ssil.config import RunConfig
+from ssil.config import RunConfig, make_config
 from ssil.paper.scenarios import find
+from ssil.settings import flags
 
 
 @pytest.fixture
@@ -52,12 +53,15 @@ EVERY_FLAG: dict[str, tuple[str, Any]] = {
     "--min-per-class": ("2", 2),
     "--max-per-class": ("9", 9),
     "--augment": ("crop", "crop"),
+    "--branch": ("ce_tkd", "ce_tkd"),
+    "--least": ("0.5", 0.5),
     "--split-seed": ("4", 4),
     "--hold-exemplars": ("decoded", "decoded"),
     "--device": ("cpu", "cpu"),
     "--devices": ("2", 2),
     "--threads": ("1", 1),
     "--checkpoint-every": ("90s", "90s"),
+    "--track": ("mlflow", "mlflow"),
 }
 
 
@@ -114,3 +118,21 @@ def test_scenario_in_a_file_gives_way_to_all_else(tmp_path: Path, resolved: list
     config = resolved[0]
     assert (config.dataset, config.memory, config.memory_per_class) == ("digits", None, 3)
     assert (config.task_sizes, config.large_base) == ((5, 5), False)
+
+
+def test_flags_say_what_the_settings_say(resolved: list[RunConfig]) -> None:
+    """What a grid types for a run is read back as it was meant."""
+    settings = {
+        "dataset": "digits",
+        "validation": 0.2,
+        "task_sizes": (5, 3, 2),
+        "lr": (0.1, 0.01),
+        "milestones": (3,),
+        "lr_by_task": True,
+        "in_memory": False,
+        "options": {"kd_tau_sq": True, "batches": "mixed", "temperature": 2.5},
+        "class_order": 3,
+        "seed": 4,
+    }
+    app(["run", *flags(settings)])
+    assert resolved == [make_config(settings)]

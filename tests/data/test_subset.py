@@ -8,7 +8,7 @@ from torch import Tensor
 
 from ssil.data import Dataset, Resident, Transform, validation_split
 from ssil.data.dataset import select, split
-from ssil.data.subset import subset
+from ssil.data.subset import subset, uneven
 from ssil.errors import UserError
 from ssil.types import Samples
 
@@ -111,3 +111,18 @@ def test_fingerprint_sees_pixels_labels_and_names() -> None:
     assert replace(base, name="other").fingerprint == base.fingerprint
     assert len(base.fingerprint) == 16
     assert int(base.fingerprint, 16) >= 0
+
+
+def test_uneven_classes_have_from_all_to_the_least_part() -> None:
+    whole = dataset()
+    part = uneven(whole, 0.2, seed=0)
+    counts = part.train.labels.bincount()
+    assert sorted(counts.tolist()) == [2, 3, 6, 10]  # of 10 each: by 1, 0.2 ** (1 / 3), 0.2 ** (2 / 3), 0.2
+    assert rows(part.train) <= rows(whole.train)
+    assert rows(uneven(replace(whole, train=shuffled(whole.train)), 0.2, seed=0).train) == rows(part.train)
+    assert uneven(whole, 0.2, seed=1).train.labels.bincount().tolist() != counts.tolist()
+    assert torch.equal(pixels(part.test), pixels(whole.test))
+
+
+def test_a_class_always_has_an_image() -> None:
+    assert int(uneven(dataset(), 0.001, seed=0).train.labels.bincount().min()) == 1

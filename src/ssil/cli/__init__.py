@@ -13,7 +13,12 @@ from ssil.errors import UserError
 COMMANDS = {
     "demo": "Compare three methods on a small stream, in under 3 minutes.",
     "run": "Learn a stream of tasks with a method, or go on with it.",
+    "grid": "Run methods in scenarios with seeds, as many at once as you like.",
+    "paper": "List the paper's tables and figures, or run what they need and make them.",
+    "claims": "Check the paper's 20 claims: run what they need, and say which hold.",
     "show": "Show the results of runs.",
+    "report": "Make a page of the results of runs: tables, plots, protocols.",
+    "diff": "Show what differs between two runs, in settings and results.",
     "methods": "List the methods, or show all about one.",
     "datasets": "List the data sets.",
     "data": "Prepare, check and look at data sets of image files.",

@@ -3,6 +3,7 @@
 import os
 import sys
 from collections.abc import Mapping
+from contextlib import nullcontext
 from pathlib import Path
 
 from ssil.cli.bars import Bars
@@ -15,14 +16,15 @@ from ssil.config import RunConfig
 from ssil.record import Record
 from ssil.runs import run
 from ssil.snapshot import MAIN
+from ssil.tracking import Tracker, Watchers, tracker
 
 
 def launch(config: RunConfig, json: bool) -> None:
     """Run, or go on, with the reporter that fits; at the end the results."""
     keep_freed_memory()
-    reporter = _reporter(json)
-    with saying_how_to_go_on(config.out), reporter:
-        run(config, reporter)
+    reporter, tracked = _reporter(json), _tracker(config, json)
+    with saying_how_to_go_on(config.out), reporter, tracked or nullcontext():
+        run(config, Watchers(reporter, tracked) if tracked else reporter)
     if isinstance(reporter, JsonLines):
         for name, record in reversed([*reporter.records.items()]):
             _summarise(name, record, config.out)
@@ -30,9 +32,20 @@ def launch(config: RunConfig, json: bool) -> None:
         _tell(reporter.records, config.out, "already finished" if reporter.was_finished else "finished")
 
 
-def _reporter(json: bool) -> Reporter:
+def _first() -> bool:
     """Of several processes only the first speaks."""
-    if os.environ.get("LOCAL_RANK", "0") != "0":
+    return os.environ.get("LOCAL_RANK", "0") == "0"
+
+
+def _tracker(config: RunConfig, json: bool) -> Tracker | None:
+    found = tracker(config, lambda line: print(line, file=sys.stderr)) if _first() else None
+    if found and not json:
+        console().print(f"tracked by {config.track} (see: {found.store.look})")
+    return found
+
+
+def _reporter(json: bool) -> Reporter:
+    if not _first():
         return Reporter()
     if json:
         return JsonLines()

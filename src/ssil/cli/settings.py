@@ -12,7 +12,7 @@ from pydantic.fields import FieldInfo
 from ssil.config import RunConfig, make_config, read_toml
 from ssil.errors import UserError
 from ssil.paper.scenarios import find
-from ssil.schedule import scale_milestones
+from ssil.settings import by_name, over
 
 Command = TypeVar("Command", bound=Callable[..., None])
 
@@ -32,15 +32,6 @@ _FIRST = {
     "out": "How",
 }
 """The field of `RunConfig` from which on the help's group is this one."""
-
-_DISPLACES = {
-    "memory": {"memory_per_class"},
-    "memory_per_class": {"memory"},
-    "tasks": {"task_sizes"},
-    "large_base": {"task_sizes"},
-    "task_sizes": {"tasks", "large_base"},
-}
-"""What a setting takes the place of, where it is given on top of others."""
 
 
 def with_flags(command: Command) -> Command:
@@ -94,46 +85,10 @@ def _metavar(field: FieldInfo) -> str:
 
 def resolve(file: Path | None, scenario: str | None, flags: Mapping[str, Any]) -> RunConfig:
     """The configuration that a command line asks for."""
-    given = _over(_by_name(read_toml(file)) if file else {}, _parsed(flags))
+    given = over(by_name(read_toml(file)) if file else {}, _parsed(flags))
     named = given.pop("scenario", None)
     chosen = scenario or named
-    return make_config(_over(_of_scenario(str(chosen)) if chosen else {}, given))
-
-
-def _by_name(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """With fields called by their names, not by their aliases."""
-    names = {field.alias: name for name, field in RunConfig.model_fields.items() if field.alias}
-    return {names.get(key, key): value for key, value in settings.items()}
-
-
-def _over(base: Mapping[str, Any], top: Mapping[str, Any]) -> dict[str, Any]:
-    """`top` over `base`: a setting also takes the place of those that would contradict it; options are merged.
-
-    Where the epochs change, milestones and later epochs of the base follow.
-
-    >>> _over({"memory": 500, "tasks": 10}, {"memory_per_class": 20})
-    {'tasks': 10, 'memory_per_class': 20}
-    >>> _over({"epochs": 100, "milestones": [40, 80]}, {"epochs": 10})
-    {'epochs': 10, 'milestones': (4, 8)}
-    """
-    if "epochs" in base and "epochs" in top:
-        base = _stretched(base, int(base["epochs"]), int(top["epochs"]))
-    displaced = {rival for name in top for rival in _DISPLACES.get(name, ())} - set(top)
-    merged = {name: value for name, value in base.items() if name not in displaced} | dict(top)
-    if "options" in base:  # a table, or what `RunConfig` is going to refuse
-        table = base["options"]
-        merged["options"] = table | top.get("options", {}) if isinstance(table, dict) else table
-    return merged
-
-
-def _stretched(settings: Mapping[str, Any], epochs: int, wanted: int) -> dict[str, Any]:
-    """The settings for `wanted` epochs instead of `epochs`."""
-    changed = dict(settings)
-    if "milestones" in changed:
-        changed["milestones"] = scale_milestones(tuple(changed["milestones"]), epochs, wanted)
-    if "later_epochs" in changed:
-        changed["later_epochs"] = max(1, round(changed["later_epochs"] * wanted / epochs))
-    return changed
+    return make_config(over(_of_scenario(str(chosen)) if chosen else {}, given))
 
 
 def _of_scenario(key: str) -> dict[str, Any]:

@@ -1,20 +1,25 @@
 """`ssil show`: what runs have left."""
 
+from contextlib import suppress
+from dataclasses import asdict
+from json import dumps, loads
 from pathlib import Path
 from typing import Annotated
 
 from cyclopts import App, Parameter
+from rich.console import Console
 
 from ssil.cli.output import Json, console, json_line
-from ssil.cli.tables import confusion, headlines, results, summary_of, title
-from ssil.metrics import newest_share
-from ssil.record import Record, read_record
+from ssil.cli.tables import confusion, evaluations, hardest, headlines, results, summary_of, title
+from ssil.errors import UserError
+from ssil.metrics import Evaluation, backward_transfer, evaluate_run, newest_share
+from ssil.record import Record, read_predictions, read_record
 
 app = App(
     name="show",
     help_epilogue="""Examples:
   ssil show runs/first
-  ssil show runs/*
+  ssil show runs/first --metrics
   ssil show runs/* --json""",
 )
 
@@ -24,15 +29,18 @@ def show(
     directory: Annotated[Path, Parameter(help="the --out directory of a run, and of more runs")],
     /,
     *more: Path,
+    metrics: Annotated[
+        bool, Parameter(negative="", show_default=False, help="also what the predictions in arrays/ come to")
+    ] = False,
     json: Json = False,
 ) -> None:
     """Show the results of runs; of one that was scored in several ways, all of them."""
     records = {str(folder): read_record(folder) for path in (directory, *more) for folder in (path, *_scorers(path))}
     if json:
         for name, record in records.items():
-            json_line(run=name, **_numbers(record))
+            json_line(run=name, **_numbers(record), **({"metrics": _metrics(name, record)} if metrics else {}))
     else:
-        _tables(records)
+        _tables(records, metrics)
 
 
 def _scorers(directory: Path) -> list[Path]:
@@ -46,7 +54,24 @@ def _numbers(record: Record) -> dict[str, object]:
     return {"finished": record.summary is not None, **headline, "record": record.model_dump(mode="json")}
 
 
-def _tables(records: dict[str, Record]) -> None:
+def _metrics(folder: str, record: Record) -> dict[str, object] | None:
+    """What the predictions come to, null where there are none; what is no number is null."""
+    with suppress(UserError):
+        tasks = [asdict(evaluation) for evaluation in _evaluated(folder, record)]
+        transfer = {"backward_transfer": _transfer(record)} if tasks else {}
+        return {**transfer, "tasks": loads(dumps(tasks), parse_constant=lambda _: None)}
+    return None
+
+
+def _evaluated(folder: str, record: Record) -> list[Evaluation]:
+    return evaluate_run([read_predictions(folder, task.task) for task in record.tasks], record.task_sizes)
+
+
+def _transfer(record: Record) -> float:
+    return backward_transfer([task.task_top1 for task in record.tasks])
+
+
+def _tables(records: dict[str, Record], metrics: bool) -> None:
     screen = console()
     screen.print(headlines(records))
     for name, record in records.items():
@@ -56,3 +81,15 @@ def _tables(records: dict[str, Record]) -> None:
             screen.print(
                 f"predicted task after task {len(record.tasks)}, % of the true task", confusion(record), sep="\n"
             )
+        if record.tasks and metrics:
+            _more(screen, name, record)
+
+
+def _more(screen: Console, folder: str, record: Record) -> None:
+    screen.print(f"backward transfer {_transfer(record):.2f}")
+    try:
+        found = _evaluated(folder, record)
+    except UserError as error:
+        screen.print(f"no intervals, calibration, scores and classes: {error}")
+    else:
+        screen.print(hardest(record, found[-1]), evaluations(found), sep="\n")

@@ -1,12 +1,13 @@
 """Records as tables for the terminal."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from math import isnan
 
 from rich.table import Table
 
 from ssil.cli.output import table
 from ssil.collection import memory
-from ssil.metrics import newest_share
+from ssil.metrics import Evaluation, newest_share
 from ssil.record import Record, Summary, TaskRecord, summarise
 
 
@@ -14,7 +15,7 @@ def title(record: Record) -> str:
     """A run in a line: method, data, stream, memory, seed."""
     config, sizes = record.config, record.task_sizes
     some = "" if sum(sizes) == len(record.class_order) else f" of {len(record.class_order)}"
-    stream = f"{sum(sizes)}{some} classes in {len(sizes)} tasks, {memory(config['memory'])} exemplars"
+    stream = f"{sum(sizes)}{some} classes in {len(sizes)} tasks, {memory(config['memory'])}"
     skipped = record.provenance.get("skipped_files", [])
     count = record.provenance.get("left_out", len(skipped))
     left_out = f" ({count:,} left out, see remarks.csv; {skipped[0]} the first)" if skipped else ""
@@ -97,3 +98,19 @@ def confusion(record: Record) -> Table:
     for number, row in zip(numbers, record.tasks[-1].confusion, strict=True):
         made.add_row(number, *(f"{100 * count / max(sum(row), 1):.0f}" for count in row))
     return made
+
+
+def evaluations(found: Sequence[Evaluation]) -> Table:
+    """After each task: what the predictions come to beside the results."""
+    made = table("task", "top-1, 95 % interval", "calibration error", "new above old scores")
+    for number, task in enumerate(found, 1):
+        low, high = task.interval
+        gap = "-" if isnan(task.score_gap) else f"{task.score_gap:+.2f} deviations"
+        made.add_row(str(number), f"{low:.2f} to {high:.2f}", f"{task.calibration_error:.2f}", gap)
+    return made
+
+
+def hardest(record: Record, last: Evaluation, count: int = 5) -> str:
+    """The classes with the lowest accuracies, in a line."""
+    known = [pair for pair in zip(last.class_top1, record.class_names, strict=False) if not isnan(pair[0])]
+    return f"hardest classes: {', '.join(f'{name} {accuracy:.1f} %' for accuracy, name in sorted(known)[:count])}"

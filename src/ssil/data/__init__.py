@@ -13,7 +13,7 @@ from ssil.data.encoded import workers
 from ssil.data.find import INFOS, LANDMARKS, NAMED, Asked, Augment, find_listing, gathered
 from ssil.data.listing import Remark, stop_at
 from ssil.data.resident import Resident
-from ssil.data.subset import subset, validation_split
+from ssil.data.subset import subset, uneven, validation_split
 from ssil.data.survey import Told
 from ssil.errors import UserError
 
@@ -31,6 +31,7 @@ __all__ = [
     "find_listing",
     "gathered",
     "load",
+    "uneven",
     "validation_split",
 ]
 

@@ -3,9 +3,11 @@
 from dataclasses import replace
 
 import torch
+from torch import Tensor
 
 from ssil.data.dataset import Dataset, select, split
 from ssil.errors import UserError
+from ssil.randomness import Randomness
 from ssil.types import Samples
 
 
@@ -30,6 +32,20 @@ def validation_split(dataset: Dataset, fraction: float, seed: int) -> Dataset:
     return replace(dataset, train=select(dataset.train, stay), test=select(dataset.train, held))
 
 
+def uneven(dataset: Dataset, least: float, seed: int) -> Dataset:
+    """Fewer training images of most classes: from all of a class down to the part `least`, by equal ratios.
+
+    Which class is left with how many is random.
+    """
+    if not 0 < least <= 1:
+        raise UserError(f"least: {least} must lie above 0 and be at most 1: it is a part of a class's images")
+    count = len(dataset.classes)
+    order = torch.randperm(count, generator=Randomness(seed).at("uneven"))
+    parts = least ** (order.double() / max(count - 1, 1))
+    sizes = torch.bincount(dataset.train.labels, minlength=count)
+    return replace(dataset, train=_first(dataset.train, (sizes * parts).round().long().clamp(min=1)))
+
+
 def _first_classes(dataset: Dataset, count: int) -> Dataset:
     if not 1 <= count <= len(dataset.classes):
         raise UserError(f"classes: {count} must be between 1 and {len(dataset.classes)}, all that {dataset.name} has")
@@ -47,7 +63,13 @@ def _few(dataset: Dataset, samples: Samples, count: int, option: str) -> Samples
         raise UserError(
             f"{option}: {count} is too many, class {poorest!r} of {dataset.name} has only {most}; ask for no more"
         )
+    return _first(samples, torch.full_like(sizes, count))
+
+
+def _first(samples: Samples, counts: Tensor) -> Samples:
+    """So many images of each class, in an order that does not depend on theirs."""
     labels, digests = samples.labels.tolist(), samples.images.keys()
     order = torch.tensor(sorted(range(len(samples)), key=lambda index: (labels[index], digests[index])))
+    sizes = torch.bincount(samples.labels, minlength=len(counts))
     rank = torch.arange(len(order)) - (sizes.cumsum(0) - sizes)[samples.labels[order]]
-    return select(samples, order[rank < count])
+    return select(samples, order[rank < counts[samples.labels[order]]])

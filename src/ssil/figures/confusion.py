@@ -1,4 +1,4 @@
-"""Which task the predictions fall on."""
+"""Which task the predictions fall on (Fig. 2 left, 7, S1 b and c)."""
 
 from collections.abc import Sequence
 
@@ -6,48 +6,31 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.image import AxesImage
-from numpy.typing import NDArray
 
-from ssil.figures.style import method_of
+from ssil.figures.heat import heat
+from ssil.figures.lines import Runs, grouped
+from ssil.figures.style import panels, shown, title
 from ssil.metrics import newest_share
 from ssil.record import Record
 
-Table = NDArray[np.float64]
 
-
-def task_confusion(records: Sequence[Record]) -> Figure:
-    """True task by predicted task after the last one, each row in percent, the runs side by side."""
-    figure = Figure(figsize=(0.8 + 4.2 * len(records), 4.4), layout="constrained")
-    row = figure.subplots(1, len(records), squeeze=False, sharey=True)[0]
-    images = [_panel(axes, record) for axes, record in zip(row, records, strict=True)]
-    row[0].set_ylabel("true task")
-    figure.colorbar(images[-1], ax=row, shrink=0.8, label="% of the true task's test images")
+def task_confusion(runs: Runs | Sequence[Record]) -> Figure:
+    """True task by predicted task after the last one, each row in percent, the variants side by side."""
+    runs = grouped(runs)
+    figure, grid = panels(len(runs), 2 if len(runs) == 4 else 3, 4.6, 4.4)
+    images = [confusion_panel(axes, *variant) for axes, variant in zip(grid, runs.items(), strict=True)]
+    figure.colorbar(images[-1], ax=grid, shrink=0.8, label="% of the true task's test images")
     return figure
 
 
-def _panel(axes: Axes, record: Record) -> AxesImage:
-    counts = record.tasks[-1].confusion
-    shares = _row_percent(counts)
-    tasks = range(1, len(shares) + 1)
-    image = axes.imshow(shares, cmap="Blues", vmin=0, vmax=100)
-    axes.set_xticks(range(len(tasks)), [str(task) for task in tasks])
-    axes.set_yticks(range(len(tasks)), [str(task) for task in tasks])
-    axes.set_xlabel("predicted task")
-    axes.set_title(f"{method_of(record)}: {newest_share(counts):.0f} % on the newest task", loc="left", weight="bold")
-    axes.spines[:].set_visible(False)
-    axes.tick_params(length=0)
-    if len(shares) <= 12:
-        _write_numbers(axes, shares)
+def confusion_panel(axes: Axes, name: str, records: Sequence[Record]) -> AxesImage:
+    """One variant; the counts of its seeds are added up."""
+    done = min(len(record.tasks) for record in records)
+    counts = np.sum([record.tasks[done - 1].confusion for record in records], axis=0)
+    shares = 100 * counts / np.maximum(counts.sum(1, keepdims=True), 1)
+    texts = [[f"{share:.0f}" if done <= 12 else "" for share in row] for row in shares]
+    tasks = range(1, done + 1)
+    image = heat(axes, shares, tasks, tasks, (0, 100), texts, size=8)
+    axes.set(aspect="equal", xlabel="predicted task", ylabel="true task")
+    title(axes, f"{shown(name)}: {newest_share(counts.tolist()):.0f} % on the newest task")
     return image
-
-
-def _row_percent(counts: Sequence[Sequence[int]]) -> Table:
-    table = np.asarray(counts, dtype=np.float64)
-    shares: Table = 100 * table / np.maximum(table.sum(1, keepdims=True), 1)
-    return shares
-
-
-def _write_numbers(axes: Axes, shares: Table) -> None:
-    for (true, predicted), share in np.ndenumerate(shares):
-        colour = "white" if share > 60 else "black"
-        axes.text(predicted, true, f"{share:.0f}", ha="center", va="center", size=8, color=colour)

@@ -1,47 +1,71 @@
-"""Accuracy along the stream."""
+"""Accuracy along the stream (Fig. 5, 6 d, 8, S2-S6)."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from math import ceil, floor
+from typing import Any, Literal
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from ssil.figures.style import clean, looks, method_of
+from ssil.figures.lines import Along, Runs, band, below, draw, entries, frame, grouped, names, together
+from ssil.figures.style import Look, looks, panels, shown, title
+from ssil.metrics import average
 from ssil.record import Record
+from ssil.statistics import estimate
+
+Metric = Literal["top1", "top5"]
+METRICS = {"top1": "top-1", "top5": "top-5"}
+PLAIN: dict[str, Any] = {"frameon": False, "handlelength": 3.5}
 
 
-def accuracy_curves(records: Sequence[Record]) -> Figure:
-    """Top-1 over all classes seen, after each task, a line a run."""
-    figure = Figure(figsize=(7, 4.2), layout="constrained")
-    axes = figure.subplots()
-    styles = looks(map(method_of, records))
-    for record in records:
-        style = styles[method_of(record)]
-        axes.plot(
-            [task.classes_seen for task in record.tasks],
-            [task.top1 for task in record.tasks],
-            label=_label(record),
-            color=style.colour,
-            marker=style.marker,
-            linestyle=style.dashes,
-            markersize=6,
-            markeredgecolor="white",
-            linewidth=2,
-        )
-    _frame(axes, max(records, key=lambda record: len(record.tasks)))
+def accuracy_curves(runs: Runs | Sequence[Record], metric: Metric = "top1") -> Figure:
+    """The accuracy over all classes seen, after each task; the legend has the averages, the best first."""
+    runs = grouped(runs)
+    few = len(runs) < 5
+    figure, (axes,) = panels(1, 1, 7 if few else 10, 4.2 if few else 4.8)
+    accuracy_panel(axes, runs, metric, looks(runs))
+    axes.set_ylabel(f"{METRICS[metric]} accuracy over all classes seen (%)")
+    record = next(iter(runs.values()))[0]
+    title(axes, f"{record.config['dataset']}: {sum(record.task_sizes)} classes in {len(record.task_sizes)} tasks")
+    handles = [*entries(_averages(runs, metric, brief=not few), looks(runs)), *band(runs)]
+    if few:
+        axes.legend(handles=handles, **PLAIN)
+    else:
+        heading = f"average and last {METRICS[metric]} (%)"
+        figure.legend(handles=handles, loc="outside right upper", title=heading, **PLAIN)
     return figure
 
 
-def _label(record: Record) -> str:
-    values = [task.top1 for task in record.tasks]
-    return f"{method_of(record)}: {sum(values) / len(values):.1f} on average, {values[-1]:.1f} at the end"
+def _averages(runs: Runs, metric: Metric, brief: bool) -> dict[str, str]:
+    labels: dict[str, tuple[float, str]] = {}
+    for name, records in runs.items():
+        mean = estimate([average([getattr(task, metric) for task in record.tasks]) for record in records])
+        last = estimate([getattr(record.tasks[-1], metric) for record in records])
+        short, long = f"{mean.mean:.1f}, {last.mean:.1f}", f"{mean.text()} on average, {last.text()} at the end"
+        labels[name] = -mean.mean, f"{shown(name)}: {short if brief else long}"
+    return {name: label for name, (_, label) in sorted(labels.items(), key=lambda item: item[1][0])}
 
 
-def _frame(axes: Axes, longest: Record) -> None:
-    clean(axes)
-    axes.set_ylim(0, 100)
-    axes.set_xticks([task.classes_seen for task in longest.tasks])
-    axes.set_xlabel("classes seen")
-    axes.set_ylabel("top-1 accuracy over all classes seen (%)")
-    stream = f"{sum(longest.task_sizes)} classes in {len(longest.task_sizes)} tasks"
-    axes.set_title(f"{longest.config['dataset']}: {stream}", loc="left", weight="bold")
-    axes.legend(frameon=False, loc="best", handlelength=3.5)
+def accuracy_grid(scenarios: Mapping[str, Runs], metrics: Sequence[Metric] = ("top1",), columns: int = 3) -> Figure:
+    """Several scenarios by their titles, a panel for each metric."""
+    cells = [(name, runs, metric) for name, runs in scenarios.items() for metric in metrics]
+    figure, grid = panels(len(cells), columns, 3.6, 2.9)
+    everyone = together(scenarios.values())
+    for axes, (name, runs, metric) in zip(grid, cells, strict=True):
+        accuracy_panel(axes, runs, metric, looks(everyone), most=6)
+        axes.set_ylabel(f"{METRICS[metric]} accuracy (%)")
+        title(axes, name)
+    below(figure, [*entries(names(everyone), looks(everyone)), *band(*scenarios.values())])
+    return figure
+
+
+def accuracy_panel(
+    axes: Axes, runs: Runs, metric: Metric, styles: Mapping[str, Look], along: Along = "classes_seen", most: int = 11
+) -> None:
+    """A line a variant; from zero up, unless all is far above it."""
+    alpha = 0.15 if len(runs) <= 8 else 0.08
+    for name, records in runs.items():
+        draw(axes, records, metric, styles[name], along, alpha=alpha, zorder=3 if name == "ssil" else 2)
+    frame(axes, runs, along, most=most)
+    low, high = axes.dataLim.y0, axes.dataLim.y1
+    axes.set_ylim(10 * floor(low / 10) if low > 30 else 0, min(100, 10 * ceil(high / 10)))

@@ -1,11 +1,19 @@
-"""How figures look: one colour and marker for a method wherever it appears, readable without colour."""
+"""How figures look: a method keeps its colour, marker and dash wherever it appears, and grey print tells it apart."""
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from io import BytesIO
+from itertools import cycle, product
+from math import sqrt
 from pathlib import Path
+from typing import Final
 
+import matplotlib as mpl
 from matplotlib.axes import Axes
+from matplotlib.colors import to_hex, to_rgb
 from matplotlib.figure import Figure
+from PIL import Image
 
 from ssil.record import Record
 
@@ -19,34 +27,94 @@ class Look:
     dashes: str
 
 
-COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#000000")
-"""Okabe and Ito's palette, which the common kinds of colour blindness keep apart; yellow is too pale for paper."""
+KNOWN: Final = {
+    "ssil": ("SS-IL", Look("#0072b2", "o", "-")),
+    "ft": ("FT", Look("#d55e00", "s", "--")),
+    "ce_gkd": ("CE+GKD", Look("#009e73", "^", "-.")),
+    "ce_tkd": ("CE+TKD", Look("#cc79a7", "D", "-")),
+    "ce_ss": ("CE-SS", Look("#56b4e9", "v", "--")),
+    "ce": ("CE", Look("#e69f00", "P", "-.")),
+    "icarl": ("iCaRL", Look("#6b1a3a", "^", "-")),
+    "il2m": ("IL2M", Look("#6b3e0a", "X", "--")),
+    "eeil": ("EEIL", Look("#7fc9bd", "v", "-")),
+    "bic": ("BiC", Look("#777777", "*", "-")),
+    "lucir": ("LUCIR", Look("#332288", "D", "--")),
+    "podnet": ("PODNet", Look("#88b04b", "P", "-")),
+    "wa": ("WA", Look("#8fa8e8", "<", "-.")),
+    "uw": ("UW", Look("#3b7a3b", ">", "-")),
+    "scail": ("ScaIL", Look("#f08a90", "d", "--")),
+    "er": ("ER", Look("#d9a521", "X", "-.")),
+    "lwf": ("LwF", Look("#44556b", "s", ":")),
+    "joint": ("Joint (upper bound)", Look("#000000", "", "--")),
+}
+"""The name in legends, and the look. The colours of methods that the paper draws together stay apart for people who
+don't see red or green as others do; no two methods share marker and dash."""
 
-MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
-DASHES = ("-", "--", "-.")
+COLOURS: Final = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#000000")
+"""Okabe and Ito's palette, for methods that are not known; yellow is too pale for paper."""
 
-KNOWN = ("ssil", "ft", "ce_gkd", "ce_tkd", "ce_ss", "ce", "joint", "er", "lwf")
-"""Methods that keep their look in every figure; any other gets the next free one."""
+OLD, NEW = "#6f93bf", "#a8430f"
+"""Old and new classes where no method is meant: light and dark."""
+
+MARKERS: Final = ("o", "s", "^", "D", "v", "P", "X", "*", "<", ">", "d")
+DASHES: Final = ("-", "--", "-.", ":")
+
+PIXELS: Final = 800_000
+BYTES: Final = 150_000
+"""The most in a PNG; pictures are kept beside the code."""
+
+FORMATS: Final = ("png", "svg", "pdf")
+UNDATED: Final = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}
 
 
-def look(index: int) -> Look:
-    """The look of this number; the first 168 are all different."""
-    return Look(*(kinds[index % len(kinds)] for kinds in (COLOURS, MARKERS, DASHES)))
+def looks(names: Iterable[str]) -> dict[str, Look]:
+    """The look of each method or variant: a known method's own, in any company; further variants have a shade of it.
 
-
-def looks(methods: Iterable[str]) -> dict[str, Look]:
-    """The look of each method.
-
-    >>> looks(["mine", "ft"]) == {"ft": look(1), "mine": look(len(KNOWN))}
-    True
+    >>> found = looks(["mine", "ft", "ft, memory 9"])
+    >>> found["ft"], found["ft, memory 9"].colour
+    (Look(colour='#d55e00', marker='s', dashes='--'), '#6a2f00')
     """
-    present = set(methods)
-    others = sorted(present.difference(KNOWN))
-    return {method: look(index) for index, method in enumerate((*KNOWN, *others)) if method in present}
+    own = {method: look for method, (_, look) in KNOWN.items()}
+    taken = {(look.marker, look.dashes) for look in own.values()}
+    free = cycle((marker, dashes) for dashes, marker in product(DASHES, MARKERS) if (marker, dashes) not in taken)
+    colours, found, first = cycle(COLOURS), dict[str, Look](), dict[str, Look]()
+    for name in sorted(set(names), key=lambda name: (name != method_in(name), name)):
+        method = method_in(name)
+        if method in first:
+            found[name] = Look(_shade(first[method].colour), *next(free))
+        else:
+            found[name] = first[method] = own.get(method) or Look(next(colours), *next(free))
+    return found
+
+
+def _shade(colour: str) -> str:
+    """A colour half way to black, or to white if it is dark itself."""
+    red, green, blue = to_rgb(colour)
+    end = red + green + blue < 0.9
+    return to_hex(((red + end) / 2, (green + end) / 2, (blue + end) / 2))
+
+
+def method_in(name: str) -> str:
+    """The method in a variant's name.
+
+    >>> method_in("ssil, batches mixed"), method_in("icarl (cnn)"), method_in("ssil w/o ER")
+    ('ssil', 'icarl', 'ssil')
+    """
+    return re.split(r"[\s,(]", name, maxsplit=1)[0]
+
+
+def shown(name: str) -> str:
+    """A method's or variant's name as papers write it.
+
+    >>> shown("ssil"), shown("icarl (cnn)"), shown("ce_tkd (from ce_gkd)"), shown("mine")
+    ('SS-IL', 'iCaRL (cnn)', 'CE+TKD (from CE+GKD)', 'mine')
+    """
+    methods = {method: written for method, (written, _) in KNOWN.items()}
+    return re.sub(r"^[^\s,(]+|(?<=\(from )[^)]+", lambda found: methods.get(found[0], found[0]), name)
 
 
 def method_of(record: Record) -> str:
-    """The method's name in a legend; of a method in a file only its own name."""
+    """The method's name; of a method in a file only its own."""
     return record.label.rpartition(":")[2]
 
 
@@ -57,8 +125,48 @@ def clean(axes: Axes) -> None:
     axes.set_axisbelow(True)
 
 
-def save(figure: Figure, path: Path) -> Path:
-    """Write a figure in the format that its name ends in, and say where it is."""
+def title(axes: Axes, text: str) -> None:
+    """A panel's title."""
+    axes.set_title(text, loc="left", weight="bold")
+
+
+def panels(count: int, columns: int, width: float, height: float) -> tuple[Figure, list[Axes]]:
+    """A figure with so many axes of this size (inches), row by row."""
+    columns = min(columns, count)
+    rows = -(-count // columns)
+    figure = Figure(figsize=(width * columns, height * rows), layout="constrained")
+    grid: list[Axes] = figure.subplots(rows, columns, squeeze=False).ravel().tolist()
+    for unused in grid[count:]:
+        unused.remove()
+    return figure, grid[:count]
+
+
+def save(figure: Figure, path: str | Path, formats: Sequence[str] = FORMATS) -> Path:
+    """Write a figure in the format that its name ends in, or else in all `formats`; the first of the files.
+
+    The same figure gives the same bytes: no dates, and no random names.
+    """
+    path = Path(path)
+    ends = path.suffix[1:] in FORMATS
+    files = [path] if ends else [path.with_name(f"{path.name}.{ending}") for ending in formats]
     path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=160, bbox_inches="tight")
-    return path
+    with mpl.rc_context({"svg.hashsalt": "ssil", "pdf.fonttype": 42}):
+        for file in files:
+            ending = file.suffix[1:]
+            if ending == "png":
+                _save_pixels(figure, file)
+            else:
+                figure.savefig(file, bbox_inches="tight", metadata=UNDATED[ending])
+    return files[0]
+
+
+def _save_pixels(figure: Figure, file: Path) -> None:
+    """A PNG; one that would be too large has 256 colours, chosen so that areas keep theirs."""
+    buffer = BytesIO()
+    width, height = figure.get_size_inches()
+    figure.savefig(buffer, format="png", dpi=min(160.0, sqrt(PIXELS / (width * height))), bbox_inches="tight")
+    if len(buffer.getvalue()) <= BYTES:
+        file.write_bytes(buffer.getvalue())
+    else:
+        pixels = Image.open(buffer).convert("RGB")
+        pixels.quantize(256, kmeans=1, dither=Image.Dither.NONE).save(file, optimize=True)

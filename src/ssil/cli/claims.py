@@ -1,0 +1,104 @@
+"""`ssil claims`: whether what the paper says holds."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import App, Parameter
+
+from ssil.cli.grid import DryRun, Jobs
+from ssil.cli.output import console, table
+from ssil.errors import UserError
+
+if TYPE_CHECKING:
+    from ssil.paper.claims import Finding
+
+app = App(
+    name="claims",
+    help_epilogue="""Each claim is a number, or several, that must lie in a range; over seeds it has
+a 95 % interval (Student's t, paired by seed). It holds if the interval lies in
+the range, does not hold if it lies outside, and else there is not enough
+evidence. One seed has no interval: its verdicts are indicative.
+
+Runs that are done are not run again. The findings are kept beside them as
+claims.md and claims.csv.
+
+Data: glyphs (synthetic, needs nothing), cifar100, omniglot, or at the paper's
+scale imagenet, landmark-v2-1k, landmark-v2-10k; or a file of your own, like
+those in src/ssil/paper/grounds/.
+
+Examples:
+  ssil claims --quick --jobs 2
+  ssil claims --seeds 3 --jobs 2
+  ssil claims --data cifar100 --claims 2-8,13,14 --seeds 1 --dry-run""",
+)
+
+QUICK = "2-8,13,14"
+
+
+@app.default
+def claims(
+    *,
+    data: Annotated[str, Parameter(help="on which data, see below")] = "glyphs",
+    seeds: Annotated[int, Parameter(help="runs with seeds 0 to SEEDS - 1")] = 3,
+    claims: Annotated[str, Parameter(help="only these, such as 1,4-8")] = "1-20",
+    quick: Annotated[
+        bool, Parameter(negative="", show_default=False, help=f"one seed, and the core claims {QUICK}")
+    ] = False,
+    jobs: Jobs = 1,
+    out: Annotated[Path, Parameter(help="where the runs are, or go")] = Path("runs/paper"),
+    data_root: Annotated[Path | None, Parameter(help="where downloads are or go (default: $SSIL_DATA)")] = None,
+    dry_run: DryRun = False,
+    read_only: Annotated[
+        bool, Parameter(negative="", show_default=False, help="run nothing, say what the finished runs tell")
+    ] = False,
+) -> None:
+    """Check the paper's 20 claims: run what they need, and say which hold."""
+    numbers, count = (_numbers(QUICK), 1) if quick else (_numbers(claims), seeds)
+    from ssil.cli.board import carry_out_left  # brings torch
+    from ssil.paper.claims import CLAIMS, check
+    from ssil.paper.evidence import Evidence, cells
+    from ssil.paper.grounds import find_ground
+
+    ground, asked = find_ground(data), [claim for claim in CLAIMS if claim.number in numbers]
+    needed = cells(ground.at(data_root), [need for claim in asked for need in claim.needs], range(count))
+    complete = read_only or carry_out_left(needed, out, jobs, dry_run)
+    if dry_run:
+        return
+    evidence = Evidence(out, ground, tuple(range(count)))
+    findings = [finding for claim in asked for finding in check(claim, evidence)]
+    _tell(findings, out / ground.name)
+    if not complete:
+        raise SystemExit(1)
+
+
+def _numbers(text: str) -> set[int]:
+    """Numbers and ranges of them.
+
+    >>> sorted(_numbers("1,4-6"))
+    [1, 4, 5, 6]
+    """
+    try:
+        ranges = [[int(end) for end in part.split("-")] for part in text.split(",")]
+        found = {number for ends in ranges for number in range(ends[0], ends[-1] + 1)}
+    except ValueError:
+        found = set()
+    if not found or not found <= {*range(1, 21)}:
+        raise UserError(f"claims: {text!r} is not a list of claims from 1 to 20, such as 1,4-8")
+    return found
+
+
+def _tell(findings: Sequence["Finding"], folder: Path) -> None:
+    from ssil.report.claims import findings_table, tally
+
+    made = findings_table(findings)
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "claims.md").write_text(made.markdown())
+    (folder / "claims.csv").write_text(made.csv())
+    shown = table(*made.header, words=len(made.header))
+    for row in made.rows:
+        shown.add_row(*row)
+    screen = console()
+    screen.print(shown)
+    screen.print(tally(findings))
+    screen.print(f"kept in {folder / 'claims.md'} and {folder / 'claims.csv'}")

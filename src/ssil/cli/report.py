@@ -1,0 +1,46 @@
+"""`ssil report`: runs as a page to look at."""
+
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import App, Parameter
+
+from ssil.collection import find_runs
+from ssil.errors import UserError
+from ssil.files import replacing
+
+app = App(
+    name="report",
+    help_epilogue="""Runs that differ in their seeds alone share a line; each stream has a section.
+The page, DIR/index.html, needs no network; headline.md, .tex and .csv lie beside it.
+
+Examples:
+  ssil report runs/* --out report
+  ssil report runs/ssil runs/ft --out report""",
+)
+
+
+@app.default
+def report(
+    directory: Annotated[Path, Parameter(help="the --out directory of a run or a folder of them, and more of these")],
+    /,
+    *more: Path,
+    out: Annotated[Path, Parameter(help="where the page and the tables go")] = Path("report"),
+) -> None:
+    """Make a page of the results of runs: tables, curves, heat maps, bias, cost, protocols."""
+    if not find_spec("plotly"):
+        raise UserError("report: plotly is missing; install it with pip install 'ssil[report]'")
+    from ssil.report.page import page, tables
+    from ssil.report.sections import sections
+
+    found = sections(find_runs([directory, *more]))
+    files = {"index.html": page(found), **tables(found)}
+    try:
+        for name, text in files.items():
+            with replacing(out / name) as file:
+                file.write(text.encode())
+    except OSError as error:
+        raise UserError(f"out: {out} can't be written ({error.strerror}); give another directory") from None
+    runs, size = sum(len(section.runs) for section in found), len(files["index.html"].encode()) / 1e6
+    print(f"{runs} runs in {out / 'index.html'} ({size:.1f} MB); tables: {', '.join(list(files)[1:])}")

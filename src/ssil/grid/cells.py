@@ -1,0 +1,49 @@
+"""One run among many."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ssil.config import make_config
+from ssil.errors import UserError
+from ssil.prepare import described
+from ssil.record import Record, read_record
+from ssil.settings import flags
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A row (a method and its settings) in a scenario, with a seed."""
+
+    scenario: str
+    row: str
+    seed: int
+    settings: Mapping[str, Any] = field(hash=False)
+    """Of the run, all but the seed and its directory."""
+
+    @property
+    def place(self) -> Path:
+        """Where it is below the grid's directory."""
+        return Path(self.scenario) / f"{self.row}-{self.seed}"
+
+    def stated(self) -> dict[str, Any]:
+        """What its record is going to say of its settings; a UserError names the cell."""
+        try:
+            return described(make_config({**self.settings, "seed": self.seed}))
+        except UserError as error:
+            raise UserError(f"{self.place}: {error}") from None
+
+    def command(self, root: Path) -> list[str]:
+        """What one would type."""
+        return ["ssil", "run", *flags(self.settings), "--seed", str(self.seed), "--out", str(root / self.place)]
+
+
+def finished(cell: Cell, root: Path) -> Record | None:
+    """The record of a cell that is done, with these very settings."""
+    folder = root / cell.place
+    if not (folder / "record.json").exists():
+        return None
+    record = read_record(folder)
+    same = all(record.config.get(name) == value for name, value in cell.stated().items())
+    return record if record.summary and same else None

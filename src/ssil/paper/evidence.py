@@ -1,0 +1,77 @@
+"""Records of the paper's runs, found by what the paper calls them."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from ssil.collection import Run
+from ssil.errors import UserError
+from ssil.grid import Cell
+from ssil.paper.conditions import Condition
+from ssil.paper.grounds import Ground
+from ssil.paper.rows import LINES
+from ssil.record import Record, read_record
+
+
+class MissingError(Exception):
+    """A run that has not been made."""
+
+
+@dataclass(frozen=True)
+class Need:
+    """A row of a table in one of its columns."""
+
+    condition: Condition
+    line: str
+
+    @property
+    def row(self) -> str:
+        """The run that holds it."""
+        return LINES[self.line].row
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """The finished runs of a ground under a directory."""
+
+    root: Path
+    ground: Ground
+    seeds: tuple[int, ...]
+
+    def __hash__(self) -> int:
+        return hash((self.root, self.ground.name, self.seeds))
+
+    def runs(self, condition: Condition, line: str) -> list[Run]:
+        """By seed; a MissingError unless there is one for every seed."""
+        return [self._run(condition, line, seed) for seed in self.seeds]
+
+    def records(self, condition: Condition, line: str) -> list[Record]:
+        """By seed."""
+        return [run.record for run in self.runs(condition, line)]
+
+    def has(self, condition: Condition, line: str) -> bool:
+        """Whether it is there for every seed."""
+        try:
+            self.runs(condition, line)
+        except MissingError:
+            return False
+        return True
+
+    @cache  # noqa: B019  # as long as the evidence is looked at
+    def _run(self, condition: Condition, line: str, seed: int) -> Run:
+        row, rider, _ = LINES[line]
+        folder = self.root / self.ground.scenario(condition) / f"{row}-{seed}" / rider
+        try:
+            record = read_record(folder)
+        except UserError as error:
+            raise MissingError(folder) from error
+        if not record.summary:
+            raise MissingError(folder)
+        return Run(folder, record)
+
+
+def cells(ground: Ground, needs: Iterable[Need], seeds: Iterable[int]) -> list[Cell]:
+    """The runs that are needed, each once, seed by seed."""
+    wanted = dict.fromkeys((need.condition, need.row) for need in needs)
+    return [ground.cell(condition, row, seed) for seed in seeds for condition, row in wanted]

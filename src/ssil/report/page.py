@@ -1,0 +1,91 @@
+"""The report: one HTML page that needs nothing but itself."""
+
+from collections.abc import Callable, Sequence
+from html import escape
+from pathlib import Path
+from typing import Final
+from urllib.parse import quote
+
+from plotly.offline import get_plotlyjs
+
+from ssil import __version__
+from ssil.report import parts
+from ssil.report.headline import headlines, numbers
+from ssil.report.sections import Section
+
+PARTS: Final[dict[str, Callable[[Section], str]]] = {
+    "Results": parts.results,
+    "Accuracy along the stream": parts.accuracy,
+    "Accuracy on each task": parts.tasks,
+    "Bias to new classes": parts.bias,
+    "Forgetting": parts.forgetting,
+    "Time and memory": parts.cost,
+    "Protocol": parts.protocol,
+}
+
+
+def tables(sections: Sequence[Section]) -> dict[str, str]:
+    """The headline table as files."""
+    table = headlines(sections)
+    return {"headline.md": table.markdown(), "headline.tex": table.latex(), "headline.csv": numbers(sections).csv()}
+
+
+def page(sections: Sequence[Section]) -> str:
+    """All of it, scripts and styles included."""
+    title = f"Class-incremental learning: {_count(sum(len(section.runs) for section in sections), 'run')}"
+    return f"""<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>{title}</title>
+<link rel="icon" href="data:,">
+<style>{_beside("page.css")}</style>
+</head>
+<body>
+<h1>{title}</h1>
+<p class="soft">Made by ssil {escape(__version__)}. The headline table: {_downloads(sections)}.</p>
+<noscript><p>The plots need JavaScript; the tables and cards don't.</p></noscript>
+<nav aria-label="contents"><ul>{"".join(map(_entry, range(len(sections)), sections))}</ul></nav>
+{"".join(map(_section, range(len(sections)), sections))}
+<script>{get_plotlyjs()}</script>
+<script>{_beside("page.js")}</script>
+</body>
+</html>
+"""
+
+
+def _beside(name: str) -> str:
+    return Path(__file__).with_name(name).read_text()
+
+
+def _count(number: int, noun: str) -> str:
+    """A number of things.
+
+    >>> _count(1, "run"), _count(2, "run")
+    ('1 run', '2 runs')
+    """
+    return f"{number} {noun}{'s' * (number != 1)}"
+
+
+def _downloads(sections: Sequence[Section]) -> str:
+    """The tables' files, held in the page itself."""
+    return ", ".join(
+        f'<a download="{name}" href="data:text/plain;charset=utf-8,{quote(text)}">{name}</a>'
+        for name, text in tables(sections).items()
+    )
+
+
+def _entry(place: int, section: Section) -> str:
+    """A section in the list of contents."""
+    links = "".join(f'<a href="#part-{place}-{part}">{title}</a>' for part, title in enumerate(PARTS))
+    return f'<li><a href="#stream-{place}">{escape(section.title)}</a><br><span class="parts">{links}</span></li>'
+
+
+def _section(place: int, section: Section) -> str:
+    drawn = [
+        f'<h3 id="part-{place}-{part}">{title}</h3>\n{made(section)}'
+        for part, (title, made) in enumerate(PARTS.items())
+        if section.variants or made in (parts.results, parts.protocol)
+    ]
+    return f'<section>\n<h2 id="stream-{place}">{escape(section.title)}</h2>\n{"".join(drawn)}</section>\n'

@@ -1,0 +1,103 @@
+"""`ssil claims` and `ssil paper` from the first run to the last figure, on a ground of one's own that takes no time."""
+
+import csv
+import re
+from pathlib import Path
+
+import pytest
+
+import tiny
+from ssil.cli import main
+
+GROUND = """
+title = "patterns"
+classes = 20
+exemplars = [1, 2, 3]
+stands_for = "imagenet"
+[settings]
+dataset = "{dataset}"
+backbone = "{backbone}:backbone"
+epochs = 1
+batch = 8
+threads = 1
+"""
+
+
+@pytest.fixture(scope="module")
+def ground(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("ground")
+    dataset = tiny.patterns(folder / "patterns.npz", (8,) * 20)
+    (folder / "mine.toml").write_text(GROUND.format(dataset=dataset, backbone=Path(tiny.__file__)))
+    return folder / "mine.toml"
+
+
+@pytest.fixture(scope="module")
+def root(ground: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the runs of the core claims are."""
+    out = tmp_path_factory.mktemp("claims")
+    assert main(["claims", "--data", str(ground), "--quick", "--out", str(out)]) == 0
+    return out
+
+
+@pytest.mark.slow
+def test_the_core_claims_get_their_verdicts(root: Path) -> None:
+    with (root / "mine/claims.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    heads = [(row["accuracy"], row["verdict"]) for row in rows if row["claim"]]
+    assert len(heads) == 5 * 2 + 4  # for top-1 and top-5, but for the four that are not about accuracy
+    assert all(verdict in {"holds (indicative)", "does not hold (indicative)"} for _, verdict in heads)
+    assert {row["95 % interval"] for row in rows} == {"one seed"}
+    assert len(list(root.glob("mine/base-fixed-t10-2/*/record.json"))) == 7
+    assert (root / "mine/claims.md").read_text().count("\n") == len(rows) + 2
+
+
+@pytest.mark.slow
+def test_what_is_done_is_not_done_again(root: Path, ground: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    before = {file: file.stat().st_mtime_ns for file in root.rglob("record.json")}
+    common = ["--data", str(ground), "--out", str(root)]
+    assert main(["claims", *common, "--quick"]) == 0
+    assert {file: file.stat().st_mtime_ns for file in root.rglob("record.json")} == before
+    assert main(["claims", *common, "--seeds", "2", "--claims", "7", "--dry-run"]) == 0
+    said = capfd.readouterr().out
+    assert "4 of 8 runs are done; the others: about" in said
+    assert main(["claims", *common, "--claims", "1,7", "--seeds", "1", "--read-only"]) == 0
+    assert "not run" in capfd.readouterr().out
+
+
+@pytest.mark.slow
+def test_figures_are_made_of_the_runs_that_there_are(
+    root: Path, ground: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["paper", "all", "--data", str(ground), "--out", str(root), "--read-only"]) == 0
+    said = capfd.readouterr().out
+    pictures = sorted(file.stem for file in (root / "mine/figures").glob("*.png"))
+    core = ["fig1", "fig2-left", "fig2-right", "fig3", "fig4", "fig6", "fig7", "fig8-top1", "fig8-top5", "fig9"]
+    assert set(core) <= set(pictures)
+    assert "fig-s6: its runs have not been made" in said
+    tables = {file.name for file in (root / "mine/tables").iterdir()}
+    assert {"table1-top1.md", "table1-top5.tex", "table-s1.csv", "table-s2.md"} <= tables
+    table = (root / "mine/tables/table1-top1.md").read_text()
+    assert "/ 64.5" in table  # the paper's SS-IL on the data that these stand for
+    assert "| iCaRL | - / 47.0 |" in table
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        (["claims", "--claims", "21"], "claims: '21' is not a list of claims from 1 to 20"),
+        (["claims", "--claims", "a-b"], "claims: 'a-b' is not a list"),
+        (["claims", "--data", "mnist"], "data: 'mnist' is not known; there are .*glyphs"),
+        (["paper", "tabel1"], "paper: it has no 'tabel1'; did you mean table1"),
+        (["claims", "--jobs", "0", "--quick"], "jobs: 0 is not a number of processes"),
+    ],
+)
+def test_bad_input_is_refused(words: list[str], reason: str, capfd: pytest.CaptureFixture[str]) -> None:
+    assert main(words) == 2
+    assert re.search(reason, capfd.readouterr().err)
+
+
+def test_the_list_of_tables_and_figures(capfd: pytest.CaptureFixture[str]) -> None:
+    assert main(["paper"]) == 0
+    said = capfd.readouterr().out
+    for name in ("table1", "table-s5", "fig1", "fig9", "fig-s6"):
+        assert f" {name} " in said

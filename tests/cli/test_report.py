@@ -1,0 +1,39 @@
+"""`ssil report`."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from report.made import written
+from ssil.cli import main
+
+
+def test_a_page_and_its_tables(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    written(tmp_path / "runs" / "a", "ft")
+    written(tmp_path / "runs" / "b", "ssil", (90, 80, 70))
+    out = tmp_path / "new" / "report"
+    assert main(["report", str(tmp_path / "runs"), "--out", str(out)]) == 0
+    assert capsys.readouterr().out.startswith(f"2 runs in {out / 'index.html'} (")
+    assert sorted(file.name for file in out.iterdir()) == ["headline.csv", "headline.md", "headline.tex", "index.html"]
+    assert "<b>ssil</b> is the most accurate on average" in (out / "index.html").read_text()
+    assert (out / "headline.md").read_text().count("\n") == 4
+
+
+def test_without_plotly(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    written(tmp_path / "a")
+    monkeypatch.setitem(sys.modules, "plotly", None)
+    assert main(["report", str(tmp_path / "a"), "--out", str(tmp_path / "out")]) == 2
+    assert capsys.readouterr().err == "error: report: plotly is missing; install it with pip install 'ssil[report]'\n"
+    assert not (tmp_path / "out").exists()
+
+
+def test_without_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["report", str(tmp_path)]) == 2
+    assert "holds no record.json" in capsys.readouterr().err
+
+
+def test_where_nothing_can_be_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    written(tmp_path / "a")
+    assert main(["report", str(tmp_path / "a"), "--out", str(tmp_path / "a" / "record.json")]) == 2
+    assert capsys.readouterr().err.count("\n") == 1

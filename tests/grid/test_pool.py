@@ -1,0 +1,82 @@
+"""Runs in processes of their own: all are done, what is done is not done again, one that fails stops no other."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import tiny
+from ssil.cli import main
+from ssil.grid import Cell, Outcome, Watcher, carry_out, finished
+from ssil.record import read_record
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tiny.patterns(tmp_path_factory.mktemp("grid") / "patterns.npz", (6, 6, 6, 6))
+
+
+def cell(dataset: Path, row: str, seed: int = 0, **settings: Any) -> Cell:
+    backbone = f"{Path(tiny.__file__)}:backbone"
+    usual = {
+        "dataset": str(dataset),
+        "backbone": backbone,
+        "epochs": 1,
+        "batch": 4,
+        "tasks": 2,
+        "memory": 4,
+        "threads": 1,
+    }
+    return Cell("some", row, seed, {**usual, "method": row, **settings})
+
+
+class Heard(Watcher):
+    def __init__(self) -> None:
+        self.events: list[str] = []
+
+    def started(self, cell: Cell) -> None:
+        self.events.append(f"begin {cell.row}")
+
+    def learnt(self, cell: Cell, task: dict[str, Any]) -> None:
+        self.events.append(f"{cell.row} task {task['task']}")
+
+    def ended(self, outcome: Outcome) -> None:
+        self.events.append(f"end {outcome.cell.row} {outcome.code}")
+
+
+def test_one_that_fails_stops_no_other(dataset: Path, tmp_path: Path) -> None:
+    heard, cells = Heard(), [cell(dataset, "ssil", memory=2), cell(dataset, "ft")]
+    outcomes = {outcome.cell.row: outcome for outcome in carry_out(cells, tmp_path, 1, heard)}
+    assert heard.events == ["begin ssil", "end ssil 2", "begin ft", "ft task 1", "ft task 2", "end ft 0"]
+    assert outcomes["ssil"].reason.startswith("memory: 2 is less than one exemplar")
+    assert finished(cells[0], tmp_path) is None
+    assert finished(cells[1], tmp_path) == read_record(tmp_path / "some/ft-0")
+    assert finished(cell(dataset, "ft", epochs=2), tmp_path) is None  # another run's
+
+
+def test_a_grid_goes_on_where_it_stopped(dataset: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    settings = "\n".join(f"{key} = {value!r}" for key, value in cell(dataset, "ft").settings.items() if key != "method")
+    (tmp_path / "mine.toml").write_text(f"seeds = [0, 1]\n[settings]\n{settings}\n[methods.ft]\n")
+    command = ["grid", str(tmp_path / "mine.toml"), "--out", str(tmp_path / "out")]
+    assert main([*command, "--dry-run"]) == 0
+    assert "0 of 2 runs are done; the others: nothing like them has been run yet" in capfd.readouterr().out
+    assert main([*command, "--part", "2/2"]) == 0
+    assert not (tmp_path / "out/ft-0").exists()
+    assert main([*command, "--dry-run"]) == 0
+    said = capfd.readouterr().out
+    assert "1 of 2 runs are done; the others: about" in said
+    assert main([*command, "--jobs", "2"]) == 0
+    said = capfd.readouterr().out
+    assert "ft-0: begins" in said
+    assert "ft-1: begins" not in said
+    assert main([*command, "--part", "3/2"]) == 2
+    assert "part: '3/2' is not a part" in capfd.readouterr().err
+
+
+def test_a_failure_is_the_exit_code(dataset: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "bad.toml").write_text('settings = { dataset = "nowhere.npz" }\n[methods.ft]\n')
+    with pytest.raises(SystemExit, match="1"):
+        main(["grid", str(tmp_path / "bad.toml"), "--out", str(tmp_path / "out")])
+    assert "failed: ft-0: " in capfd.readouterr().err

@@ -1,0 +1,69 @@
+"""The paper's conditions become runs on any data."""
+
+from pathlib import Path
+
+import pytest
+
+from ssil.errors import UserError
+from ssil.paper.claims import CLAIMS
+from ssil.paper.conditions import ALL, HIGH, LOW, Condition
+from ssil.paper.evidence import Evidence, MissingError, cells
+from ssil.paper.grounds import FOLDER, find_ground
+from ssil.paper.rows import LINES, ROWS
+from ssil.paper.scenarios import scenarios
+from ssil.record import Record, write_record
+
+GROUNDS = sorted(file.stem for file in FOLDER.glob("*.toml"))
+
+
+@pytest.mark.parametrize("name", GROUNDS)
+@pytest.mark.parametrize("row", ROWS)
+def test_every_row_is_a_valid_run_on_every_ground(name: str, row: str) -> None:
+    stated = find_ground(name).cell(Condition(), row, 0).stated()
+    assert stated["method"] == ROWS[row]["method"].partition(",")[0]
+
+
+@pytest.mark.parametrize("name", ["imagenet", "landmark-v2-1k", "landmark-v2-10k"])
+def test_the_paper_s_own_grounds_are_its_scenarios(name: str) -> None:
+    ground = find_ground(name)
+    wanted = [scenario for scenario in scenarios() if scenario.dataset == name]
+    made = [ground.cell(condition, "ssil", 0).settings for condition in ALL]
+    for key in ("tasks", "memory", "memory_per_class"):
+        assert [settings.get(key) for settings in made] == [getattr(scenario, key) for scenario in wanted]
+    assert [settings.get("large_base", False) for settings in made] == [scenario.large_base for scenario in wanted]
+
+
+def test_a_memory_is_stated_per_class() -> None:
+    ground = find_ground("glyphs")
+    assert ground.cell(Condition(level=LOW), "ssil", 0).settings["memory"] == 50
+    growing = ground.cell(Condition(level=HIGH, growing=True), "ssil", 2)
+    assert (growing.settings["memory_per_class"], "memory" in growing.settings) == (4, False)
+    assert growing.place == Path("glyphs/base-growing-t10-4/ssil-2")
+
+
+def test_a_ground_of_one_s_own(tmp_path: Path) -> None:
+    file = tmp_path / "mine.toml"
+    file.write_text('title = "mine"\nclasses = 10\nexemplars = [1, 2, 3]\n[settings]\ndataset = "digits"\n')
+    assert find_ground(str(file)).cell(Condition(), "ft", 0).settings["memory"] == 20
+    file.write_text('title = "mine"\n')
+    with pytest.raises(UserError, match="needs title, classes, exemplars"):
+        find_ground(str(file))
+    with pytest.raises(UserError, match=r"there are .*glyphs"):
+        find_ground("glyph")
+
+
+def test_runs_that_several_lines_share_are_made_once() -> None:
+    needed = cells(find_ground("glyphs"), [need for claim in CLAIMS for need in claim.needs], range(2))
+    assert len({cell.place for cell in needed}) == len(needed)
+    assert {cell.row for cell in needed} <= {line.row for line in LINES.values()}
+
+
+def test_evidence_is_found_where_the_cells_put_it(tmp_path: Path) -> None:
+    ground = find_ground("glyphs")
+    folder = tmp_path / ground.cell(Condition(), "ft", 0).place / "il2m"
+    folder.mkdir(parents=True)
+    evidence = Evidence(tmp_path, ground, (0,))
+    assert not evidence.has(Condition(), "IL2M")
+    write_record(folder, Record(config={}, provenance={}, class_order=[], class_names=[], task_sizes=[1]))
+    with pytest.raises(MissingError):  # it is not finished
+        Evidence(tmp_path, ground, (0,)).runs(Condition(), "IL2M")
