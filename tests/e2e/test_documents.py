@@ -26,6 +26,15 @@ def test_the_readmes_first_stream(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.slow
+def test_the_readmes_comparison(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("configs").symlink_to(ROOT / "configs")
+    for command in block("README.md", "compare").splitlines():
+        assert main(shlex.split(command)[1:]) == 0
+    assert Path("report/index.html").stat().st_size > 1_000_000
+
+
+@pytest.mark.slow
 def test_a_new_method_as_contributing_says(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
