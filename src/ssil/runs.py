@@ -70,6 +70,13 @@ def run(config: RunConfig, watcher: Watcher | None = None) -> Record:
         return _Fold(plan, state, writer, watcher).finish()
 
 
+def share_done(record: Record, pace: Pace | None = None) -> float:
+    """How much of a stream is done: its tasks by their classes, and a part of the current one."""
+    sizes, tasks = record.task_sizes, len(record.tasks)
+    current = sum(sizes[tasks : tasks + 1]) * pace.done if pace else 0.0
+    return (sum(sizes[:tasks]) + current) / sum(sizes)
+
+
 class Made(NamedTuple):
     """What a task has led to, by one scorer: predictions, the training's course, the old model's view of the task."""
 

@@ -67,6 +67,15 @@ class Pace:
     parts: int = 1
     """Of the plan: which one is at work, from 0, and how many there are."""
 
+    @property
+    def done(self) -> float:
+        """How much of a task is done, all parts of the plan being alike.
+
+        >>> Pace("main", epoch=1, epochs=2, step=2, steps=4, images=96, part=0, parts=2).done
+        0.375
+        """
+        return (self.part + (self.epoch + self.step / self.steps) / self.epochs) / self.parts
+
 
 Watch = Callable[[Progress, Pace], None]
 """Called after every step, and after every epoch with the next epoch's step 0."""

@@ -11,6 +11,7 @@ from ssil.cli.output import console
 from ssil.cli.tables import results, title
 from ssil.cli.watch import Reporter, phase
 from ssil.record import Record
+from ssil.runs import share_done
 from ssil.trainer import Pace
 
 UNIT = 10_000
@@ -53,12 +54,12 @@ class Bars(Reporter):
         """Set the stream's bar to what is done."""
         super().started(record)
         self.run += 1
-        self.bars.reset(self.stream, total=self.runs * UNIT, completed=self._done(0), description=self._name())
+        self.bars.reset(self.stream, total=self.runs * UNIT, completed=self._done(), description=self._name())
 
     def begun(self, pace: Pace) -> None:
         """Begin the task's bar."""
         name = f"task {self.task}/{len(self.record.task_sizes)}"
-        self.bars.reset(self.current, completed=_part(pace), visible=True, description=name)
+        self.bars.reset(self.current, completed=round(UNIT * pace.done), visible=True, description=name)
 
     def resumed(self, where: str) -> None:
         """Say where the run goes on, above all else."""
@@ -69,27 +70,19 @@ class Bars(Reporter):
         super().pace(task, pace)
         epoch = min(pace.epoch + 1, pace.epochs)
         note = f"{phase(pace)}epoch {epoch}/{pace.epochs}, {self.speed(pace):.0f} images/s"
-        self.bars.update(self.current, completed=_part(pace), note=note)
-        self.bars.update(self.stream, completed=self._done(_part(pace)))
+        self.bars.update(self.current, completed=round(UNIT * pace.done), note=note)
+        self.bars.update(self.stream, completed=self._done(pace))
 
     def above(self) -> RenderableType:
         """What stands above the bars: the newest results, as many as fit."""
         return Group(f"[bold]{title(self.record)}", results(self.record, last=max(1, self.screen.height - 10)))
 
-    def _done(self, part: int) -> int:
-        """Streams done: those before this one, its tasks by their classes, and a part of the current task."""
-        sizes, tasks = self.record.task_sizes, len(self.record.tasks)
-        classes = sum(sizes[:tasks]) + part / UNIT * sum(sizes[tasks : tasks + 1])
-        return round((self.run - 1 + classes / sum(sizes)) * UNIT)
+    def _done(self, pace: Pace | None = None) -> int:
+        """Streams done: those before this one, and its share."""
+        return round((self.run - 1 + share_done(self.record, pace)) * UNIT)
 
     def _name(self) -> str:
         return f"run {self.run}/{self.runs}" if self.runs > 1 else "stream"
 
     def _view(self) -> RenderableType:
         return Group(self.above(), self.bars) if self.run else self.bars
-
-
-def _part(pace: Pace) -> int:
-    """How much of a task is done, all parts of the plan being alike."""
-    done = (pace.epoch + pace.step / pace.steps) / pace.epochs
-    return round((pace.part + done) / pace.parts * UNIT)

@@ -17,7 +17,7 @@ from ssil.cli.tables import seconds
 from ssil.collection import Run, variants
 from ssil.errors import UserError
 from ssil.grid import Cell, Outcome, Watcher, carry_out, finished
-from ssil.grid.estimate import expected, remaining
+from ssil.grid.estimate import expected, probe, remaining
 from ssil.metrics import newest_share
 from ssil.record import Record
 from ssil.statistics import estimate
@@ -47,12 +47,14 @@ def carry_out_left(cells: Sequence[Cell], root: Path, jobs: int, dry_run: bool =
 
 def _foresee(left: Sequence[Cell], done: int, known: Mapping[Cell, float], root: Path, jobs: int) -> None:
     screen = console()
+    if left and not known and (guess := probe(left[0])):
+        known = {left[0]: guess}
     for cell in left:
         time_needed = expected(cell, known)
         about = f"  # about {seconds(time_needed)}" if time_needed else ""
         screen.print(f"{' '.join(cell.command(root))}{about}", soft_wrap=True, markup=False)
     total = remaining(list(left), known, jobs)
-    cost = f"about {seconds(total)} with --jobs {jobs}" if total is not None else "nothing like them has been run yet"
+    cost = f"about {seconds(total)} with --jobs {jobs}" if total is not None else "nobody knows how long they take"
     screen.print(f"{done} of {done + len(left)} runs are done" + (f"; the others: {cost}" if left else ""))
 
 

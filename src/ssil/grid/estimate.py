@@ -1,9 +1,15 @@
-"""How long cells are going to take, from how long others took."""
+"""How long cells are going to take, from how long others took, or from a first look at one."""
 
+import time
 from collections.abc import Mapping
+from contextlib import suppress
 from statistics import fmean
 
+from ssil.config import make_config
 from ssil.grid.cells import Cell
+from ssil.record import Record
+from ssil.runs import Watcher, run, share_done
+from ssil.trainer import Pace
 
 
 def expected(cell: Cell, known: Mapping[Cell, float]) -> float | None:
@@ -28,3 +34,34 @@ def remaining(cells: list[Cell], known: Mapping[Cell, float], jobs: int) -> floa
     """Seconds until all are done by so many processes at once."""
     each = [expected(cell, known) for cell in cells]
     return sum(value or 0.0 for value in each) / jobs if all(each) else None
+
+
+class _Probe(Watcher):
+    """Stops a run some seconds after its first step."""
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds, self.began, self.first, self.share, self.spent = seconds, 0.0, 0.0, 0.0, 0.0
+
+    def started(self, record: Record) -> None:
+        self.record = record
+
+    def learnt(self, record: Record) -> None:
+        self.record = record
+
+    def pace(self, task: int, pace: Pace) -> None:
+        now, self.share = time.monotonic(), share_done(self.record, pace)
+        if not self.began:
+            self.began, self.first = now, self.share
+        self.spent = now - self.began
+
+    def should_stop(self) -> bool:
+        return self.spent > self.seconds
+
+
+def probe(cell: Cell, seconds: float = 5.0) -> float | None:
+    """A rough forecast of a cell's seconds: its first steps are run, and nothing is kept of them."""
+    watcher = _Probe(seconds)
+    with suppress(KeyboardInterrupt):
+        run(make_config({"threads": 1, **cell.settings, "seed": cell.seed}), watcher)
+    moved = watcher.share - watcher.first
+    return watcher.spent / moved if moved else None
