@@ -1,24 +1,27 @@
-"""The tables in docs/results are those that their commands print."""
+"""The tables in docs/results are those that their records make: `<!-- headline: PATH -->` stands above each."""
 
-import subprocess
-import sys
+import re
 from pathlib import Path
 
 import pytest
 
+from ssil.collection import find_runs
+from ssil.report.headline import headline
+from ssil.report.sections import sections
+
 ROOT = Path(__file__).parents[1]
-STREAMS = {
-    "cifar100-small": "cifar100-small.md",
-    "cifar100-methods": "methods.md",
-    "glyphs-10": "methods.md",
-    "glyphs-largebase": "methods.md",
-    "glyphs-growing": "methods.md",
-}
+MARKED = [
+    pytest.param(path, table, id=path)
+    for document in sorted((ROOT / "docs/results").rglob("*.md"))
+    for path, table in re.findall(r"<!-- headline: (\S+) -->\n((?:\|.*\n)+)", document.read_text())
+]
 
 
-@pytest.mark.parametrize(("stream", "document"), STREAMS.items())
-def test_the_table_of_a_stream(stream: str, document: str) -> None:
-    command = [sys.executable, "benchmarks/streams.py", stream, "--runs", f"docs/results/{stream}", "--table-only"]
-    printed = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout
-    assert printed.count("\n") > 2
-    assert printed in (ROOT / "docs/results" / document).read_text()
+@pytest.mark.parametrize(("path", "table"), MARKED)
+def test_a_table_is_that_of_its_records(path: str, table: str) -> None:
+    (section,) = sections(find_runs([ROOT / path]))
+    assert table == headline(section).markdown()
+
+
+def test_there_are_tables() -> None:
+    assert len(MARKED) >= 2

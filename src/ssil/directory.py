@@ -73,7 +73,7 @@ class RunDirectory:
         if not (self.folder / "record.json").exists():
             return State(plan.headers)
         record = read_record(self.folder)
-        there, here = (_identity(found, plan.configured) for found in (record, plan.header))
+        there, here = (identity(found, plan.configured) for found in (record, plan.header))
         _refuse_another(self.folder, there, here)
         if not self.checkpoints.exists:  # a finished run whose model was not kept is still finished
             return State(self._records(plan) if record.summary else plan.headers)
@@ -145,7 +145,7 @@ class RunDirectory:
         self.steps_since, self.since = 0, time.monotonic()
 
 
-def _identity(record: Record, configured: Configured) -> dict[str, Any]:
+def identity(record: Record, configured: Configured) -> dict[str, Any]:
     """What must be equal for a directory to be gone on with; an option that is not there has its default."""
     riders = {
         name: rider | {"options": {**configured.riders[name].defaults, **rider["options"]}}

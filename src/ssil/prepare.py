@@ -177,11 +177,11 @@ def _header(
     )
 
 
-def described(config: RunConfig) -> dict[str, Any]:
-    """What a run's record is going to say of its settings, as far as it can be said without the data."""
+def described(config: RunConfig) -> tuple[Configured, dict[str, Any]]:
+    """The method, and what the record is going to say of all settings, as far as it can be said without the data."""
     configured = configure(config.method, config.profile, config.training, config.options, _increments(config))
     branch = _branch(config, configured) if config.branch else None
-    return dict(json.loads(json.dumps(_what(config, configured, branch))))
+    return configured, json.loads(json.dumps(_what(config, configured, branch)))
 
 
 def _what(config: RunConfig, configured: Configured, branch: Configured | None) -> dict[str, Any]:

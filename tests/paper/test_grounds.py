@@ -19,8 +19,8 @@ GROUNDS = sorted(file.stem for file in FOLDER.glob("*.toml"))
 @pytest.mark.parametrize("name", GROUNDS)
 @pytest.mark.parametrize("row", ROWS)
 def test_every_row_is_a_valid_run_on_every_ground(name: str, row: str) -> None:
-    stated = find_ground(name).cell(Condition(), row, 0).stated()
-    assert stated["method"] == ROWS[row]["method"].partition(",")[0]
+    _, settings = find_ground(name).cell(Condition(), row, 0).described()
+    assert settings["method"] == ROWS[row]["method"].partition(",")[0]
 
 
 @pytest.mark.parametrize("name", ["imagenet", "landmark-v2-1k", "landmark-v2-10k"])

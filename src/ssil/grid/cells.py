@@ -6,8 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from ssil.config import make_config
+from ssil.directory import identity
 from ssil.errors import UserError
 from ssil.prepare import described
+from ssil.recipes import Configured
 from ssil.record import Record, read_record
 from ssil.settings import flags
 
@@ -27,8 +29,8 @@ class Cell:
         """Where it is below the grid's directory."""
         return Path(self.scenario) / f"{self.row}-{self.seed}"
 
-    def stated(self) -> dict[str, Any]:
-        """What its record is going to say of its settings; a UserError names the cell."""
+    def described(self) -> tuple[Configured, dict[str, Any]]:
+        """The method, and what the record is going to say of all settings; a UserError names the cell."""
         try:
             return described(make_config({**self.settings, "seed": self.seed}))
         except UserError as error:
@@ -45,5 +47,6 @@ def finished(cell: Cell, root: Path) -> Record | None:
     if not (folder / "record.json").exists():
         return None
     record = read_record(folder)
-    same = all(record.config.get(name) == value for name, value in cell.stated().items())
-    return record if record.summary and same else None
+    configured, settings = cell.described()
+    there = identity(record, configured)
+    return record if record.summary and all(there.get(name) == value for name, value in settings.items()) else None

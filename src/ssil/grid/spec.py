@@ -33,7 +33,7 @@ def read_spec(path: Path) -> list[Cell]:
         if seed in (seeds if own is None else own)
     ]
     for cell in cells:
-        cell.stated()
+        cell.described()
     return cells
 
 
