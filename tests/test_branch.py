@@ -10,7 +10,6 @@ from lessons import IMAGES, SETTINGS
 from ssil.errors import UserError
 from ssil.record import read_record
 from ssil.runs import Watcher, run
-from ssil.trainer import Pace
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +32,7 @@ def results(folder: Path) -> dict[str, Any]:
     return {name: value for name, value in tiny.timeless(read_record(folder)).items() if name != "config"}
 
 
-def test_a_branch_of_the_chains_own_method_is_the_chain(dataset: Path, tmp_path: Path) -> None:
+def test_check_40_a_branch_of_the_chains_own_method_is_the_chain(dataset: Path, tmp_path: Path) -> None:
     out = branched(dataset, tmp_path, "ce_gkd")
     assert results(out / "ce_gkd") == results(out)
 
@@ -57,23 +56,10 @@ def test_a_branch_says_what_it_is(undisturbed: Path) -> None:
     assert "branch" not in record.config
 
 
-class Stopper(Watcher):
-    """Stops a run at its n-th step."""
-
-    def __init__(self, steps: int) -> None:
-        self.left = steps
-
-    def pace(self, task: int, pace: Pace) -> None:
-        self.left -= 1
-
-    def should_stop(self) -> bool:
-        return self.left < 0
-
-
 @pytest.mark.parametrize("steps", [3, 12, 17, 22, 28])
 def test_a_stopped_run_goes_on_to_the_same_end(steps: int, undisturbed: Path, dataset: Path, tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
-        branched(dataset, tmp_path, "ce_tkd", Stopper(steps))
+        branched(dataset, tmp_path, "ce_tkd", tiny.Stopper(steps))
     out = branched(dataset, tmp_path, "ce_tkd")
     for folder in ("", "ce_tkd"):
         assert tiny.timeless(read_record(out / folder)) == tiny.timeless(read_record(undisturbed / folder))

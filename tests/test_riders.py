@@ -11,8 +11,7 @@ from ssil.cli import main
 from ssil.errors import UserError
 from ssil.recipes import configure
 from ssil.record import read_record
-from ssil.runs import Watcher, run
-from ssil.trainer import Pace
+from ssil.runs import run
 
 FOLDERS = {"ft": ".", "il2m": "il2m", "scail": "scail"}
 
@@ -51,26 +50,13 @@ def test_the_scorers_differ(together: Path) -> None:
     assert len(set(scores.values())) == 3
 
 
-class Stopper(Watcher):
-    """Stops a run after so many steps."""
-
-    def __init__(self, steps: int) -> None:
-        self.left = steps
-
-    def pace(self, task: int, pace: Pace) -> None:
-        self.left -= 1
-
-    def should_stop(self) -> bool:
-        return self.left == 0
-
-
 @pytest.mark.parametrize("steps", [3, 4])
 def test_stopped_and_resumed_equals_undisturbed(steps: int, together: Path, dataset: Path, tmp_path: Path) -> None:
     config = tiny.config(dataset, **SETTINGS, method="ft,il2m,scail", out=tmp_path)
     stops = 0
     while not ((tmp_path / "record.json").exists() and read_record(tmp_path).summary):
         try:
-            run(config, Stopper(steps))
+            run(config, tiny.Stopper(steps))
         except KeyboardInterrupt:
             stops += 1
     assert stops >= 3

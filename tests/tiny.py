@@ -14,6 +14,8 @@ from ssil.nn import Backbone, Norm
 from ssil.nn.blocks import ConvNorm
 from ssil.nn.resnet import ResNet
 from ssil.record import Record
+from ssil.runs import Watcher
+from ssil.trainer import Pace
 
 
 def backbone(in_channels: int, norm: Norm, final_relu: bool = True) -> Backbone:
@@ -57,3 +59,16 @@ def timeless(record: Record) -> dict[str, Any]:
     return record.model_dump(
         mode="json", exclude={"provenance": True, "summary": {"seconds"}, "tasks": {"__all__": TIMES}}
     )
+
+
+class Stopper(Watcher):
+    """Stops a run after so many steps."""
+
+    def __init__(self, steps: int) -> None:
+        self.left = steps
+
+    def pace(self, task: int, pace: Pace) -> None:
+        self.left -= 1
+
+    def should_stop(self) -> bool:
+        return self.left == 0

@@ -18,9 +18,8 @@ from ssil.batches import Replay
 from ssil.nn import LinearHead
 from ssil.recipes import configure, recipes
 from ssil.record import Record
-from ssil.runs import Watcher, run
+from ssil.runs import run
 from ssil.snapshot import Scorer
-from ssil.trainer import Pace
 
 
 @pytest.fixture(scope="module")
@@ -159,25 +158,12 @@ def test_same_seed_same_record(whole: tuple[Path, Record], dataset: Path, name: 
     assert run(tiny.config(dataset, **SETTINGS, method=name, seed=1)).tasks[0].loss != record.tasks[0].loss
 
 
-class Stopper(Watcher):
-    """Stops a run after so many steps."""
-
-    def __init__(self, steps: int) -> None:
-        self.left = steps
-
-    def pace(self, task: int, pace: Pace) -> None:
-        self.left -= 1
-
-    def should_stop(self) -> bool:
-        return self.left == 0
-
-
 def test_resumed_equals_uninterrupted(whole: tuple[Path, Record], dataset: Path, name: str, tmp_path: Path) -> None:
     config = tiny.config(dataset, **SETTINGS, method=name, out=tmp_path)
     stops = 0
     while True:
         try:
-            record = run(config, Stopper(3))
+            record = run(config, tiny.Stopper(3))
             break
         except KeyboardInterrupt:
             stops += 1

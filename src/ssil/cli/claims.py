@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import App, Parameter
 
-from ssil.cli.grid import DryRun, Jobs
+from ssil.cli.grid import DataRoot, DryRun, Jobs, Out, ReadOnly, Seeds
 from ssil.cli.output import console, table
 from ssil.errors import UserError
 
@@ -40,18 +40,16 @@ QUICK = "2-8,13,14"
 def claims(
     *,
     data: Annotated[str, Parameter(help="on which data, see below")] = "glyphs",
-    seeds: Annotated[int, Parameter(help="runs with seeds 0 to SEEDS - 1")] = 3,
+    seeds: Seeds = 3,
     claims: Annotated[str, Parameter(help="only these, such as 1,4-8")] = "1-20",
     quick: Annotated[
         bool, Parameter(negative="", show_default=False, help=f"one seed, and the core claims {QUICK}")
     ] = False,
     jobs: Jobs = 1,
-    out: Annotated[Path, Parameter(help="where the runs are, or go")] = Path("runs/paper"),
-    data_root: Annotated[Path | None, Parameter(help="where downloads are or go (default: $SSIL_DATA)")] = None,
+    out: Out = Path("runs/paper"),
+    data_root: DataRoot = None,
     dry_run: DryRun = False,
-    read_only: Annotated[
-        bool, Parameter(negative="", show_default=False, help="run nothing, say what the finished runs tell")
-    ] = False,
+    read_only: ReadOnly = False,
 ) -> None:
     """Check the paper's 20 claims: run what they need, and say which hold."""
     numbers, count = (_numbers(QUICK), 1) if quick else (_numbers(claims), seeds)

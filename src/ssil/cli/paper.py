@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import App, Parameter
 
-from ssil.cli.grid import DryRun, Jobs
+from ssil.cli.grid import DataRoot, DryRun, Jobs, Out, ReadOnly, Seeds
 from ssil.cli.output import console, table
 from ssil.errors import UserError
 
@@ -47,16 +47,12 @@ def paper(
         Literal["paper", "small"], Parameter(help="the paper's own data, or what stands for them")
     ] = "paper",
     data: Annotated[str | None, Parameter(help="other data, see `ssil claims --help`; takes the place of both")] = None,
-    seeds: Annotated[int, Parameter(help="runs with seeds 0 to SEEDS - 1")] = 1,
+    seeds: Seeds = 1,
     jobs: Jobs = 1,
-    out: Annotated[Path, Parameter(help="where the runs are, or go; tables and figures go beside them")] = Path(
-        "runs/paper"
-    ),
-    data_root: Annotated[Path | None, Parameter(help="where downloads are or go (default: $SSIL_DATA)")] = None,
+    out: Out = Path("runs/paper"),
+    data_root: DataRoot = None,
     dry_run: DryRun = False,
-    read_only: Annotated[
-        bool, Parameter(negative="", show_default=False, help="run nothing, make what the finished runs allow")
-    ] = False,
+    read_only: ReadOnly = False,
 ) -> None:
     """List the paper's tables and figures, or run what they need and make them."""
     from ssil.cli.board import carry_out_left  # brings torch and matplotlib
