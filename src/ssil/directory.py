@@ -17,17 +17,16 @@ from ssil.bench import Bench
 from ssil.checkpoint import Checkpoints
 from ssil.config import checkpoint_interval
 from ssil.data import Remark
-from ssil.engine import fresh, placed
 from ssil.errors import UserError
 from ssil.files import LOCK, locked
 from ssil.memory import Memory
 from ssil.method import Method
 from ssil.metrics import Predictions
-from ssil.nn import Network
 from ssil.prepare import Plan
 from ssil.recipes import Configured
 from ssil.record import Record, flat, read_record, write_predictions, write_record
-from ssil.snapshot import MAIN, Scorer, Snapshot, freeze
+from ssil.saved import grouped, joined, model_tensors, restore_model, restore_snapshot, snapshot_tensors
+from ssil.snapshot import MAIN, Snapshot
 from ssil.trainer import Progress
 from ssil.types import Classes
 
@@ -84,7 +83,7 @@ class RunDirectory:
         state = State({name: kept.after(done).model_copy(update=changes) for name, kept in records.items()})
         method, tasks = plan.configured.method, plan.stream.tasks
         if done:
-            state.snapshot = _snapshot(parts["snapshot"], method, tasks[done - 1].classes, plan.bench)
+            state.snapshot = restore_snapshot(parts["snapshot"], method, tasks[done - 1].classes, plan.bench)
             state.memory = Memory(parts["memory"]["indices"].split(meta["memory_counts"]))
         if meta["progress"]:
             state.progress = _progress(parts["progress"], meta["progress"], method, tasks[done].classes, plan.bench)
@@ -114,7 +113,7 @@ class RunDirectory:
         for name, record in state.records.items():
             write_predictions(self._of(name), len(record.tasks), predictions[name])
             write_record(self._of(name), record)
-        parts = {"snapshot": _snapshot_tensors(state.snapshot), "memory": {"indices": state.memory.indices}}
+        parts = {"snapshot": snapshot_tensors(state.snapshot), "memory": {"indices": state.memory.indices}}
         self.checkpoints.save(_meta(state), parts)
         self._begin_interval()
 
@@ -208,62 +207,22 @@ def _position(progress: Progress) -> dict[str, Any]:
 
 
 def _progress_tensors(progress: Progress) -> dict[str, Tensor]:
-    model = _model_tensors(progress.network, progress.scorers)
+    model = model_tensors(progress.network, progress.scorers)
     groups = {"momentum": progress.momentum, "sums": progress.sums, "model": model}
-    groups |= {f"kept.{name}": _snapshot_tensors(snapshot) for name, snapshot in progress.kept.items()}
-    return _joined(groups)
+    groups |= {f"kept.{name}": snapshot_tensors(snapshot) for name, snapshot in progress.kept.items()}
+    return joined(groups)
 
 
 def _progress(
     tensors: Mapping[str, Tensor], position: Mapping[str, Any], method: Method, classes: Classes, bench: Bench
 ) -> Progress:
-    groups = _groups(tensors)
+    groups = grouped(tensors)
     before = {f"network/{name}": value for name, value in groups.get("network", {}).items()}  # as 0.1.0 began
-    network, scorers = _model(groups.get("model", before), method, classes, bench)
+    network, scorers = restore_model(groups.get("model", before), method, classes, bench)
     sums = {name: value.to(bench.fabric.device) for name, value in groups.get("sums", {}).items()}
     kept = {
-        name.removeprefix("kept."): _snapshot(group, method, classes, bench)
+        name.removeprefix("kept."): restore_snapshot(group, method, classes, bench)
         for name, group in groups.items()
         if name.startswith("kept.")
     }
     return Progress(network, scorers, kept, **position, sums=sums, momentum=groups.get("momentum", {}))
-
-
-def _snapshot_tensors(snapshot: Snapshot) -> dict[str, Tensor]:
-    return _model_tensors(snapshot.network, snapshot.scorers)
-
-
-def _snapshot(tensors: Mapping[str, Tensor], method: Method, classes: Classes, bench: Bench) -> Snapshot:
-    network, scorers = _model(tensors, method, classes, bench)
-    return freeze(network, classes, scorers)
-
-
-def _model_tensors(network: Network, scorers: Mapping[str, Scorer]) -> dict[str, Tensor]:
-    modules = {"network": network, **{f"scorer.{name}": scorer for name, scorer in scorers.items()}}
-    return _joined({name: module.state_dict() for name, module in modules.items()})
-
-
-def _model(
-    tensors: Mapping[str, Tensor], method: Method, classes: Classes, bench: Bench
-) -> tuple[Network, dict[str, Scorer]]:
-    groups = _groups(tensors)
-    network = fresh(method, classes, bench)
-    network.load_state_dict(groups["network"])
-    scorers = placed({name: make() for name, make in method.scorers.items()}, bench)
-    for name, scorer in scorers.items():
-        scorer.restore(groups.get(f"scorer.{name}", {}))
-    return network, scorers
-
-
-def _joined(groups: Mapping[str, Mapping[str, Tensor]]) -> dict[str, Tensor]:
-    """Groups of tensors as one: `group/name`."""
-    return {f"{group}/{name}": tensor for group, tensors in groups.items() for name, tensor in tensors.items()}
-
-
-def _groups(tensors: Mapping[str, Tensor]) -> dict[str, dict[str, Tensor]]:
-    """The groups that `_joined` has joined."""
-    groups: dict[str, dict[str, Tensor]] = {}
-    for key, tensor in tensors.items():
-        group, _, name = key.partition("/")
-        groups.setdefault(group, {})[name] = tensor
-    return groups

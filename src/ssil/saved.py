@@ -1,0 +1,56 @@
+"""Networks, scorers and snapshots as named tensors, and back."""
+
+from collections.abc import Mapping
+
+from torch import Tensor
+
+from ssil.bench import Bench
+from ssil.engine import fresh, placed
+from ssil.method import Method
+from ssil.nn import Network
+from ssil.snapshot import Scorer, Snapshot, freeze
+from ssil.types import Classes
+
+
+def snapshot_tensors(snapshot: Snapshot) -> dict[str, Tensor]:
+    """All that a snapshot has learnt."""
+    return model_tensors(snapshot.network, snapshot.scorers)
+
+
+def restore_snapshot(tensors: Mapping[str, Tensor], method: Method, classes: Classes, bench: Bench) -> Snapshot:
+    """The snapshot that these are the tensors of."""
+    network, scorers = restore_model(tensors, method, classes, bench)
+    return freeze(network, classes, scorers)
+
+
+def model_tensors(network: Network, scorers: Mapping[str, Scorer]) -> dict[str, Tensor]:
+    """Parameters and buffers of a network and its scorers."""
+    modules = {"network": network, **{f"scorer.{name}": scorer for name, scorer in scorers.items()}}
+    return joined({name: module.state_dict() for name, module in modules.items()})
+
+
+def restore_model(
+    tensors: Mapping[str, Tensor], method: Method, classes: Classes, bench: Bench
+) -> tuple[Network, dict[str, Scorer]]:
+    """The network and the scorers that these are the tensors of."""
+    groups = grouped(tensors)
+    network = fresh(method, classes, bench)
+    network.load_state_dict(groups["network"])
+    scorers = placed({name: make() for name, make in method.scorers.items()}, bench)
+    for name, scorer in scorers.items():
+        scorer.restore(groups.get(f"scorer.{name}", {}))
+    return network, scorers
+
+
+def joined(groups: Mapping[str, Mapping[str, Tensor]]) -> dict[str, Tensor]:
+    """Groups of tensors as one: `group/name`."""
+    return {f"{group}/{name}": tensor for group, tensors in groups.items() for name, tensor in tensors.items()}
+
+
+def grouped(tensors: Mapping[str, Tensor]) -> dict[str, dict[str, Tensor]]:
+    """The groups that `joined` has joined."""
+    groups: dict[str, dict[str, Tensor]] = {}
+    for key, tensor in tensors.items():
+        group, _, name = key.partition("/")
+        groups.setdefault(group, {})[name] = tensor
+    return groups
