@@ -8,10 +8,15 @@ from difflib import get_close_matches
 from cyclopts import App, CycloptsError, UnknownCommandError, UnusedCliTokensError
 
 from ssil import __version__
-from ssil.errors import UserError
+from ssil.errors import RefusedError, UserError
 
 COMMANDS = {
     "demo": "Compare three methods on a small stream, in under 3 minutes.",
+    "learn": "Learn new classes, or more of known ones, and keep the old.",
+    "predict": "Name what is on pictures, with probabilities.",
+    "inspect": "Show a model's classes, what it keeps of each, and how well it knows it.",
+    "history": "List a model's versions, what each has learnt, and what that did to the classes before.",
+    "rollback": "Let another version of a model be the current one.",
     "run": "Learn a stream of tasks with a method, or go on with it.",
     "grid": "Run methods in scenarios with seeds, as many at once as you like.",
     "paper": "List the paper's tables and figures, or run what they need and make them.",
@@ -43,7 +48,10 @@ for _place, (_name, _summary) in enumerate(COMMANDS.items()):
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Carry a command out. Exit codes: 0 done, 2 bad input, 130 interrupted; anything unforeseen is raised."""
+    """Carry a command out, and say how it went: 0 done, 2 bad input, 3 refused by a guard, 130 interrupted.
+
+    Anything unforeseen is raised.
+    """
     try:
         app(arguments)
     except CycloptsError as error:
@@ -56,6 +64,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 130
     except UserError as error:
         return _refuse(str(error))
+    except RefusedError as error:
+        print(f"refused: {error}", file=sys.stderr)
+        return 3
     return 0
 
 

@@ -118,7 +118,8 @@ def literal(text: str) -> Any:
         return text
 
 
-def _options(pairs: list[str]) -> dict[str, Any]:
+def options(pairs: list[str]) -> dict[str, Any]:
+    """What `--option name=value`, repeated, says."""
     for pair in pairs:
         if "=" not in pair:
             raise UserError(f"option: {pair!r} has no value; write --option name=value")
@@ -134,7 +135,7 @@ def _number_or_numbers(text: str) -> str | list[str]:
 
 
 _PARSERS: dict[str, Callable[[Any], Any]] = {
-    "options": _options,
+    "options": options,
     "task_sizes": _numbers,
     "milestones": _numbers,
     "lr": _number_or_numbers,

@@ -1,0 +1,73 @@
+"""`ssil learn`: a classifier that keeps learning."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+from cyclopts import App, Parameter
+
+from ssil.cli.output import Json
+
+app = App(
+    name="learn",
+    help_epilogue="""IMAGES is a folder with a sub-folder a class, or a .csv or .parquet manifest.
+MODEL is made by the first call; later ones add the new classes and keep the
+old. More pictures of known classes are welcome too.
+
+Of every class some pictures are set aside as a quiz, and never trained on: what
+an update does to old and new classes is read off them. With --max-drop an
+update that costs the old classes more is not published (exit code 3).
+
+What the model keeps are --memory pictures in all, as files in MODEL/pictures.
+
+Examples:
+  ssil learn birds photos/first-week
+  ssil learn birds photos/second-week --max-drop 5
+  ssil predict birds somebody.jpg""",
+)
+
+
+@app.default
+def learn(
+    model: Annotated[Path, Parameter(help="the model's directory")],
+    images: Annotated[str, Parameter(help="pictures of one class or more")],
+    /,
+    *,
+    method: Annotated[str | None, Parameter(help="how classes are learnt, see `ssil methods` (default: ssil)")] = None,
+    option: Annotated[
+        list[str] | None, Parameter(metavar="NAME=VALUE", negative_iterable="", help="the method's own options")
+    ] = None,
+    memory: Annotated[int | None, Parameter(help="pictures to keep in all (default: 2000)")] = None,
+    backbone: Annotated[str | None, Parameter(help="the network (default: resnet18_small)")] = None,
+    image_size: Annotated[int | None, Parameter(help="pixels a side (default: 64)")] = None,
+    grey: Annotated[bool | None, Parameter(negative="", help="see pictures without colour")] = None,
+    flip: Annotated[bool | None, Parameter(help="whether mirrored pictures are as good (default: yes)")] = None,
+    epochs: Annotated[int | None, Parameter(help="of the first update (default: 30)")] = None,
+    later_epochs: Annotated[int | None, Parameter(help="of each later update (default: 20)")] = None,
+    batch: Annotated[int | None, Parameter(help="new pictures in a mini-batch (default: 32)")] = None,
+    lr: Annotated[float | None, Parameter(help="learning rate (default: 0.05)")] = None,
+    seed: Annotated[int | None, Parameter(help="of first weights, exemplars, batches (default: 0)")] = None,
+    max_drop: Annotated[float | None, Parameter(help="points that the old classes may lose together")] = None,
+    max_class_drop: Annotated[float | None, Parameter(help="points that any old class may lose")] = None,
+    json: Json = False,
+) -> None:
+    """Learn new classes, or more of known ones, and keep the old."""
+    from ssil.cli.classroom import teach  # brings torch
+    from ssil.cli.settings import options
+    from ssil.model.learning import Limits
+
+    asked: dict[str, Any] = {
+        "method": method,
+        "options": options(option) if option else None,
+        "memory": memory,
+        "backbone": backbone,
+        "image_size": image_size,
+        "grey": grey,
+        "flip": flip,
+        "epochs": epochs,
+        "later_epochs": later_epochs,
+        "batch": batch,
+        "lr": lr,
+        "seed": seed,
+    }
+    given = {name: value for name, value in asked.items() if value is not None}
+    teach(model, images, given, Limits(max_drop, max_class_drop), json)

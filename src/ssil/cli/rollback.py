@@ -1,0 +1,35 @@
+"""`ssil rollback`: an earlier version again."""
+
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import App, Parameter
+
+from ssil.cli.output import console
+
+app = App(
+    name="rollback",
+    help_epilogue="""The later versions stay, and can be rolled forward to. The next update goes on
+from the version that is current then.
+
+Examples:
+  ssil history birds
+  ssil rollback birds 2""",
+)
+
+
+@app.default
+def rollback(
+    model: Annotated[Path, Parameter(help="the model's directory")],
+    version: Annotated[int, Parameter(help="which one, see `ssil history`")],
+    /,
+) -> None:
+    """Let another version of a model be the current one."""
+    from ssil.model.disk import ModelDirectory  # brings torch
+
+    directory = ModelDirectory(model)
+    before = directory.current()
+    with directory.locked():
+        directory.load(version)
+        directory.point_to(version)
+    console().print(f"{model}: version {version} is the current one (it was {before})")

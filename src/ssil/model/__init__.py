@@ -1,0 +1,1 @@
+"""A classifier that keeps learning: names in, names out, one directory."""

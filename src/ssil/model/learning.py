@@ -1,0 +1,103 @@
+"""An update of a model directory, from pictures to the published version."""
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from ssil import __version__
+from ssil.data import Remark, Told
+from ssil.errors import RefusedError
+from ssil.model.classifier import Update, changed, update
+from ssil.model.disk import ModelDirectory, Version
+from ssil.model.pictures import Labelled, from_data
+from ssil.model.quiz import Marks
+from ssil.model.settings import make_settings
+from ssil.trainer import Watch
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How many points of accuracy an update may cost, on the old classes pooled and on any one of them."""
+
+    drop: float | None = None
+    class_drop: float | None = None
+
+
+@dataclass(frozen=True)
+class Published:
+    """A version that was made, the update behind it, and remarks on the pictures."""
+
+    version: Version
+    update: Update
+    remarks: tuple[Remark, ...]
+
+
+def learn(
+    folder: Path,
+    images: str,
+    given: Mapping[str, Any],
+    limits: Limits | None = None,
+    told: Told | None = None,
+    watch: Watch | None = None,
+) -> Published:
+    """Learn what is in `images`, and publish it; all is as it was if anything goes wrong, or a limit is passed."""
+    directory = ModelDirectory(folder, [str(given.get(kind)) for kind in ("method", "backbone")])
+    arrived, remarks = from_data(images, told)
+    with directory.locked():
+        before = directory.load() if directory.exists else None
+        settings = changed(before.classifier.settings, given) if before else make_settings({**given})
+        started = time.monotonic()
+        made = update(before.classifier if before else None, settings, arrived, watch)
+        _guard(made, limits or Limits())
+        entry = _entry(images, arrived, before, made, time.monotonic() - started)
+        version = directory.publish(made.classifier, [*(before.history if before else ()), entry])
+    return Published(version, made, remarks)
+
+
+def _guard(made: Update, limits: Limits) -> None:
+    if made.before is None or made.after is None:
+        return
+    old = made.known
+    was, now = (marks.accuracy(old) for marks in (made.before, made.after))
+    if limits.drop is not None and was is not None and now is not None and was - now > limits.drop:
+        raise RefusedError(
+            f"accuracy on the old classes falls from {was:.1f} % to {now:.1f} %, by more than {limits.drop:g}; "
+            "the model is as it was"
+        )
+    for name, drop in drops(made.before, made.after, old).items():
+        if limits.class_drop is not None and drop > limits.class_drop:
+            raise RefusedError(
+                f"accuracy on {name!r} falls by {drop:.1f} points, by more than {limits.class_drop:g}; "
+                "the model is as it was"
+            )
+
+
+def drops(before: Marks, after: Marks, names: Sequence[str]) -> dict[str, float]:
+    """By how many points each class got worse, the worst first; without those that did not."""
+    both = ((name, before.accuracy([name]), after.accuracy([name])) for name in names)
+    found = {name: was - now for name, was, now in both if was is not None and now is not None and was > now}
+    return dict(sorted(found.items(), key=lambda item: -item[1]))
+
+
+def _entry(images: str, arrived: Labelled, before: Version | None, made: Update, seconds: float) -> dict[str, Any]:
+    """A line of the history."""
+    known = made.known
+    names = dict.fromkeys(name for _, name in arrived)
+    return {
+        "parent": before.number if before else None,
+        "time": datetime.now(UTC).isoformat(timespec="seconds"),
+        "ssil": __version__,
+        "images": images,
+        "new": [name for name in made.classifier.classes.names if name not in known],
+        "more": [name for name in names if name in known],
+        "pictures": made.learnt,
+        "seconds": round(seconds, 1),
+        "old_before": made.before.accuracy(known) if made.before else None,
+        "old_after": made.after.accuracy(known) if made.after else None,
+        "new_after": made.after.accuracy(set(made.classifier.classes.names) - set(known)) if made.after else None,
+        "calibration_error": made.after.calibration_error if made.after else None,
+        "score_gap": made.after.score_gap if made.after else None,
+    }

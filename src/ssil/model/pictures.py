@@ -1,0 +1,98 @@
+"""Pictures in their encoded form, with the names of their classes."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from hashlib import sha256
+
+import numpy as np
+import torch
+
+from ssil.data import Asked, Remark, Told, gathered
+from ssil.data.assemble import on_classes
+from ssil.data.encoded import Encoded
+from ssil.data.listing import Look
+from ssil.data.store.shrink import shrink
+from ssil.errors import UserError
+from ssil.types import Samples
+
+
+@dataclass(frozen=True)
+class Picture:
+    """An encoded image: what people call it, a checksum of its bytes, how to read them, and what it was made from."""
+
+    name: str
+    digest: str
+    read: Callable[[], bytes]
+    origin: str = ""
+    """The checksum of the picture that it is a smaller copy of, if it is one."""
+
+    @classmethod
+    def of(cls, name: str, data: bytes, origin: str = "") -> "Picture":
+        """One that is in memory."""
+        return cls(name, checksum(data), lambda: data, origin)
+
+    @property
+    def known_as(self) -> str:
+        """The checksum by which it is known again when it arrives once more."""
+        return self.origin or self.digest
+
+    def shrunk(self, short_side: int, channels: int) -> "Picture":
+        """A copy to keep: no larger than needed, in memory."""
+        data = bytes(shrink(self.read(), short_side, channels))
+        return Picture.of(self.name, data, self.known_as if checksum(data) != self.digest else self.origin)
+
+
+def checksum(data: bytes) -> str:
+    """32 hexadecimal digits of SHA-256."""
+    return sha256(data).hexdigest()[:32]
+
+
+Labelled = Sequence[tuple[Picture, str]]
+"""Pictures, each with its class."""
+
+
+@dataclass(frozen=True)
+class Pictures:
+    """Pictures as a source that can be decoded."""
+
+    members: tuple[Picture, ...]
+
+    @property
+    def names(self) -> Sequence[str]:
+        """What a message calls them."""
+        return [picture.name for picture in self.members]
+
+    def read(self, index: int) -> bytes:
+        """The encoded picture."""
+        return self.members[index].read()
+
+    def __len__(self) -> int:
+        return len(self.members)
+
+    def samples(self, labels: Sequence[int], look: Look) -> Samples:
+        """Ready to be learnt from, or looked at."""
+        digests = np.array([list(bytes.fromhex(picture.digest)) for picture in self.members], np.uint8).reshape(-1, 16)
+        images = Encoded(self, np.arange(len(self.members)), look, digests, digests)
+        return Samples(images, torch.tensor(labels, dtype=torch.long))
+
+
+def from_data(name: str, told: Told | None = None) -> tuple[Labelled, tuple[Remark, ...]]:
+    """The good pictures of a folder with a sub-folder a class, a manifest or a store, and remarks on the others."""
+    found = gathered(name, Asked(), told=told)
+    if found is None:
+        raise UserError(f"images: {name} is no folder with a sub-folder a class, and no .csv or .parquet manifest")
+    listing, survey = found
+    remarks = (*listing.remarks, *survey.remarks(listing.source.names), *on_classes(listing, survey))
+
+    def pictures() -> Iterator[tuple[Picture, str]]:
+        for row in survey.good.nonzero()[0].tolist():
+            digest = survey.digests[row].tobytes().hex()
+            read = partial(_bytes, listing.source.read, row)
+            yield Picture(listing.source.names[row], digest, read), listing.classes[listing.labels[row]]
+
+    return list(pictures()), remarks
+
+
+def _bytes(read: Callable[[int], bytes | memoryview], row: int) -> bytes:
+    return bytes(read(row))

@@ -1,0 +1,95 @@
+"""`ssil learn`, `predict`, `inspect`, `history`, `rollback`, as a person types them."""
+
+import csv
+import io
+import json
+from pathlib import Path
+
+import pytest
+
+import albums
+from ssil.cli import main
+
+SMALL = ["--backbone", "resnet14", "--image-size", "8", "--grey", "--no-flip", "--batch", "8", "--memory", "40"]
+SHORT = ["--epochs", "6", "--later-epochs", "6"]
+
+
+@pytest.fixture(scope="module")
+def photos(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("photos")
+    albums.folder(root / "first", ["ant", "bee", "cat"])
+    albums.folder(root / "second", ["dog"])
+    (root / "second/dog/broken.png").write_bytes(b"no picture")
+    return root
+
+
+@pytest.fixture(scope="module")
+def model(photos: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("models") / "mine"
+    assert main(["learn", str(folder), str(photos / "first"), *SMALL, *SHORT]) == 0
+    return folder
+
+
+@pytest.mark.slow
+def test_from_the_first_class_to_a_rollback(model: Path, photos: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["learn", str(model), str(photos / "second")]) == 0
+    said = capsys.readouterr().out
+    assert "dog/broken.png: not an image" in said
+    assert "version 2: 1 new class(es), 8 pictures" in said
+    assert main(["predict", str(model), str(photos / "first"), "--csv", "--top", "2"]) == 0
+    rows = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
+    assert [row["rank"] for row in rows] == ["1", "2"] * 30
+    assert {row["class"] for row in rows} <= {"ant", "bee", "cat", "dog"}
+    assert main(["inspect", str(model), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert [(row["class"], row["arrived"]) for row in found["classes"]] == [
+        ("ant", 1),
+        ("bee", 1),
+        ("cat", 1),
+        ("dog", 2),
+    ]
+    assert sum(row["exemplars"] + row["quiz"] for row in found["classes"]) == 40
+    assert main(["inspect", str(model)]) == 0
+    assert main(["history", str(model)]) == 0
+    assert "2 (current)" in capsys.readouterr().out
+    assert main(["rollback", str(model), "1"]) == 0
+    assert main(["predict", str(model), str(photos / "second/dog/0.png"), "--json", "--top", "9"]) == 0
+    answer = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert {one["class"] for one in answer["classes"]} == {"ant", "bee", "cat"}
+    assert sum(one["probability"] for one in answer["classes"]) == pytest.approx(1)
+
+
+@pytest.mark.slow
+def test_an_update_that_costs_too_much_is_refused(
+    model: Path, photos: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = sorted(path.name for path in (model / "versions").iterdir())
+    assert main(["learn", str(model), str(photos / "second"), "--max-drop", "-101"]) == 3
+    assert "refused: accuracy on the old classes falls" in capsys.readouterr().err
+    assert sorted(path.name for path in (model / "versions").iterdir()) == before
+
+
+@pytest.mark.slow
+def test_what_cant_be_read_is_said_and_the_rest_is_answered(
+    model: Path, photos: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit, match="1"):
+        main(["predict", str(model), str(photos / "second/dog"), "--unknown", "1.0"])
+    said = capsys.readouterr()
+    assert said.out.count(": unknown ") == 10
+    assert "broken.png: not an image" in said.err
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        (["predict", "nowhere", "a.jpg"], "model: nowhere holds no model; make one with: ssil learn nowhere IMAGES"),
+        (["learn", "model", "nowhere"], "images: nowhere is no folder with a sub-folder a class"),
+        (["rollback", "nowhere", "2"], "model: nowhere holds no model"),
+        (["predict", "nowhere", "a.jpg", "--top", "0"], "top: give 1 or more"),
+    ],
+)
+def test_bad_input_is_refused(words: list[str], reason: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(words) == 2
+    assert reason in capsys.readouterr().err
+    assert not Path("model").exists()

@@ -1,0 +1,118 @@
+"""A classifier learns new classes, more of known ones, and one class at a time; its quiz is never trained on."""
+
+from functools import cache
+from io import BytesIO
+
+import pytest
+from PIL import Image
+
+from albums import pictures, png, settings
+from ssil.errors import UserError
+from ssil.model.classifier import Classifier, Update, changed, guesses, judged, update
+from ssil.model.pictures import Picture
+
+
+@cache
+def first() -> Update:
+    return update(None, settings(), pictures(["cat", "ant", "bee"]))
+
+
+@cache
+def second() -> Update:
+    return update(first().classifier, settings(), pictures(["dog", "eel"]))
+
+
+def digests(classifier: Classifier, kind: str) -> set[str]:
+    return {picture.digest for group in getattr(classifier, kind) for picture in group}
+
+
+def right(classifier: Classifier, names: list[str]) -> float:
+    """The share of pictures, never seen before, that are told right."""
+    fresh = pictures(names, count=6, first=100)
+    found = list(guesses(classifier, [picture for picture, _ in fresh], top=1))
+    return sum(guess.ranking[0][0] == name for guess, (_, name) in zip(found, fresh, strict=True)) / len(fresh)
+
+
+def test_classes_have_names_in_the_order_of_their_arrival() -> None:
+    assert first().classifier.classes.names == ("ant", "bee", "cat")
+    assert second().classifier.classes.names == ("ant", "bee", "cat", "dog", "eel")
+    assert second().classifier.classes.bounds == (0, 3, 5)
+    assert second().known == ("ant", "bee", "cat")
+
+
+def test_it_knows_old_and_new_classes() -> None:
+    assert right(first().classifier, ["ant", "bee", "cat"]) > 0.9
+    assert right(second().classifier, ["ant", "bee", "cat", "dog", "eel"]) > 0.7
+
+
+def test_the_quiz_is_a_fifth_of_a_class_and_never_trained_on() -> None:
+    made = second().classifier
+    assert [len(group) for group in made.quiz] == [2, 2, 2, 1, 1]  # a fifth of 40 pictures in all
+    assert digests(made, "quiz").isdisjoint(digests(made, "exemplars"))
+    assert second().learnt == 20 - 2
+    again = update(made, settings(), pictures(["ant"]))
+    assert digests(again.classifier, "quiz").isdisjoint(digests(again.classifier, "exemplars"))
+    assert again.learnt == 10 - 2
+
+
+def test_what_is_kept_is_never_more_than_was_agreed() -> None:
+    made = second().classifier
+    sizes = [len(group) for group in made.exemplars]
+    assert sum(sizes) + sum(map(len, made.quiz)) == 40
+    assert max(sizes) - min(sizes) <= 1
+
+
+def test_a_class_of_few_pictures_has_no_quiz() -> None:
+    made = update(None, settings(), [*pictures(["ant"], 4), *pictures(["bee"], 5)])
+    assert [len(group) for group in made.classifier.quiz] == [0, 1]
+    assert update(None, settings(), pictures(["ant", "bee"], 2)).after is None
+
+
+def test_a_single_class_at_a_time() -> None:
+    made = update(second().classifier, settings(), pictures(["fox"])).classifier
+    assert right(made, ["fox"]) > 0.5
+    assert right(made, ["ant", "bee", "cat", "dog", "eel"]) > 0.5
+
+
+def test_more_pictures_of_known_classes() -> None:
+    made = update(second().classifier, settings(), pictures(["ant", "dog"], first=50))
+    assert made.classifier.classes.names == second().classifier.classes.names
+    assert right(made.classifier, ["ant", "bee", "cat", "dog", "eel"]) > 0.6
+    once_more = update(made.classifier, settings(), pictures(["gnu"])).classifier
+    assert right(once_more, ["gnu"]) > 0.5
+
+
+def test_marks_tell_before_from_after() -> None:
+    before, after = second().before, second().after
+    assert before is not None
+    assert after is not None
+    assert set(before.classes) == {"ant", "bee", "cat"}
+    assert set(after.classes) == {"ant", "bee", "cat", "dog", "eel"}
+    assert judged(second().classifier) == after
+    assert before.accuracy([]) is None
+
+
+def test_large_pictures_are_kept_small_and_known_again() -> None:
+    file = BytesIO()
+    Image.open(BytesIO(png("ant", 0))).resize((64, 64)).save(file, "PNG")
+    large = Picture.of("large.png", file.getvalue())
+    small = large.shrunk(16, 1)
+    assert Image.open(BytesIO(small.read())).size == (16, 16)
+    assert small.known_as == large.digest
+    assert small.shrunk(16, 1) == small or small.shrunk(16, 1).known_as == large.digest
+
+
+@pytest.mark.parametrize(
+    ("names", "reason"), [([], "no picture to learn from"), (["ant"], "a first update needs at least two classes")]
+)
+def test_a_first_update_needs_classes(names: list[str], reason: str) -> None:
+    with pytest.raises(UserError, match=reason):
+        update(None, settings(), pictures(names))
+
+
+def test_what_made_the_network_stays() -> None:
+    assert changed(settings(), {"epochs": 3}).epochs == 3
+    with pytest.raises(UserError, match="image_size: the model was made with 8, which can't be changed"):
+        changed(settings(), {"image_size": 9})
+    with pytest.raises(UserError, match="epochs: 0 does not fit"):
+        changed(settings(), {"epochs": 0})
