@@ -25,6 +25,7 @@ class NearestMean(Scorer):
     before the memory is brought up to date. They are those that a random memory keeps; in the first task, all.
     """
 
+    per_class = ("means",)
     means: Tensor
 
     def __init__(self, new_classes: Literal["all", "exemplars"] = "all", unit_means: bool = True) -> None:
@@ -66,6 +67,7 @@ class Rectified(Scorer):
     best chance on the images of the current task and of task s.
     """
 
+    per_class = ("initial", "current")
     initial: Tensor
     current: Tensor
     confidence: Tensor
@@ -131,6 +133,7 @@ class Rescaled(Scorer):
     old classes that the network itself scores best may be answered; the others score -inf.
     """
 
+    per_class = ("initial_weight", "initial_bias", "weight", "bias")
     initial_weight: Tensor
     initial_bias: Tensor
     weight: Tensor

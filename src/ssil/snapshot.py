@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from copy import deepcopy
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -22,6 +22,9 @@ class Scorer(nn.Module):
 
     What it has learnt lives in its parameters and buffers, so that it is saved and restored with its snapshot.
     """
+
+    per_class: ClassVar[tuple[str, ...]] = ()
+    """The buffers that have a row for each class seen."""
 
     def forward(self, output: Output, classes: Classes) -> Tensor:
         """Scores (B, seen): the plain logits, unless a method knows better."""
@@ -52,6 +55,17 @@ class Snapshot:
         """Scores (B, seen) of a batch that the network has seen."""
         scores: Tensor = self.scorers[scorer](output, self.classes)
         return scores
+
+
+def without(snapshot: Snapshot, label: int) -> Snapshot:
+    """A snapshot that has forgotten a class: it has no score any more, nor anything that was learnt for it alone."""
+    network, scorers = snapshot.network.clone(), {name: deepcopy(scorer) for name, scorer in snapshot.scorers.items()}
+    network.head = network.head.without(label)
+    for scorer in scorers.values():
+        for name in scorer.per_class:
+            rows = scorer.get_buffer(name)
+            setattr(scorer, name, torch.cat([rows[:label], rows[label + 1 :]]))
+    return Snapshot(network, snapshot.classes.without(label), scorers)
 
 
 def freeze(network: Network, classes: Classes, scorers: Mapping[str, Scorer]) -> Snapshot:

@@ -35,6 +35,14 @@ class Classes:
         """The table after one more task, which brings these classes."""
         return Classes(self.names + tuple(names), (*self.bounds, self.seen + len(names)))
 
+    def without(self, label: int) -> "Classes":
+        """The table without a class; the classes after it move up, its task may be left empty.
+
+        >>> Classes(("cat", "dog", "eel"), (0, 2, 3)).without(0)
+        Classes(names=('dog', 'eel'), bounds=(0, 1, 2))
+        """
+        return Classes(self.names[:label] + self.names[label + 1 :], tuple(b - (b > label) for b in self.bounds))
+
     @property
     def task(self) -> int:
         """The number of tasks seen; the current task's number, counted from 1."""
@@ -62,7 +70,7 @@ class Classes:
 
     def task_of(self) -> Tensor:
         """The task (from 0) of each class."""
-        return torch.repeat_interleave(torch.arange(self.task), torch.tensor(self.sizes, dtype=torch.long))
+        return torch.tensor([task for task, size in enumerate(self.sizes) for _ in range(size)], dtype=torch.long)
 
     def old_blocks(self, min_size: int = 1) -> tuple[int, ...]:
         """Bounds of the old tasks' blocks, where consecutive tasks below `min_size` classes share one block.

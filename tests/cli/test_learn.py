@@ -93,3 +93,26 @@ def test_bad_input_is_refused(words: list[str], reason: str, capsys: pytest.Capt
     assert main(words) == 2
     assert reason in capsys.readouterr().err
     assert not Path("model").exists()
+
+
+@pytest.mark.slow
+def test_a_model_for_other_programs(model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "mine.onnx"
+    assert main(["export", str(model), str(out), "--version", "1"]) == 0
+    assert "version 1, 3 classes, pictures of 8 x 8 x 1" in capsys.readouterr().out
+    assert out.stat().st_size > 100_000
+    assert main(["export", str(model), str(tmp_path / "mine.onnx" / "below")]) == 2
+    assert "can't be written" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_another_name_and_a_class_less(photos: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    mine = str(tmp_path / "mine")
+    assert main(["learn", mine, str(photos / "first"), *SMALL, "--epochs", "1"]) == 0
+    assert main(["rename", mine, "bee", "wasp"]) == 0
+    assert main(["forget", mine, "ant"]) == 0
+    assert main(["history", mine]) == 0
+    said = capsys.readouterr().out
+    assert "bee is now wasp" in said
+    assert "forgot ant" in said
+    assert main(["forget", mine, "emu"]) == 2

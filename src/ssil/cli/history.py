@@ -1,7 +1,8 @@
 """`ssil history`: a model's versions."""
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from cyclopts import App, Parameter
 
@@ -27,11 +28,29 @@ def history(model: Annotated[Path, Parameter(help="the model's directory")], /, 
         for number, entry in entries.items():
             json_line(version=number, current=number == current, **entry)
         return
-    shown = table("version", "from", "when", "new classes", "pictures", "old before", "old after", "new after", words=4)
+    shown = table("version", "from", "when", "what", "pictures", "old before", "old after", "new after", words=4)
     for number, entry in entries.items():
         mark = f"{number} (current)" if number == current else str(number)
-        marks = (entry[name] for name in ("old_before", "old_after", "new_after"))
+        marks = (entry.get(name) for name in ("old_before", "old_after", "new_after"))
         numbers = ("-" if value is None else f"{value:.1f} %" for value in marks)
-        news = ", ".join(entry["new"][:5]) + (f" and {len(entry['new']) - 5} more" if len(entry["new"]) > 5 else "")
-        shown.add_row(mark, str(entry["parent"] or "-"), entry["time"], news or "-", str(entry["pictures"]), *numbers)
+        when, parent, pictures = entry["time"], str(entry["parent"] or "-"), str(entry.get("pictures", "-"))
+        shown.add_row(mark, parent, when, _what(entry), pictures, *numbers)
     console().print(shown)
+
+
+def _what(entry: Mapping[str, Any]) -> str:
+    """What an update has done.
+
+    >>> _what({"new": ["ant", "bee"], "more": ["cat"]}), _what({"forgotten": "ant"}), _what({"renamed": ["ant", "emu"]})
+    ('+ ant, bee; more of cat', 'forgot ant', 'ant is now emu')
+    """
+    if "forgotten" in entry:
+        return f"forgot {entry['forgotten']}"
+    if "renamed" in entry:
+        return " is now ".join(entry["renamed"])
+    parts = (f"{words}{_few(entry[kind])}" for kind, words in (("new", "+ "), ("more", "more of ")) if entry[kind])
+    return "; ".join(parts)
+
+
+def _few(names: Sequence[str], most: int = 5) -> str:
+    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")

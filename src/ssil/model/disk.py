@@ -124,6 +124,20 @@ class ModelDirectory:
         """Bytes on disk, all versions and pictures together."""
         return sum(path.stat().st_size for path in self.folder.rglob("*") if path.is_file())
 
+    def erase(self, class_name: str) -> None:
+        """Take a class's pictures out of every version that is kept, and off the disk."""
+        for number in self.numbers():
+            path = self._version(number) / MODEL
+            said = _sealed(path)
+            if class_name in said["classes"]["names"]:
+                label = said["classes"]["names"].index(class_name)
+                said["exemplars"][label], said["quiz"][label] = [], []
+                _seal(path, said)
+        shutil.rmtree(self._album(class_name), ignore_errors=True)
+
+    def _album(self, class_name: str) -> Path:
+        return self.folder / PICTURES / quote(class_name, safe=" ")
+
     def point_to(self, number: int) -> None:
         """Let this version be the current one."""
         _seal(self.folder / CURRENT, {"format": FORMAT, "version": number})
@@ -140,11 +154,15 @@ class ModelDirectory:
 
     def _file(self, class_name: str, picture: Picture) -> dict[str, str]:
         data = picture.read()
-        place = Path(PICTURES) / quote(class_name, safe=" ") / f"{picture.digest}{_suffix(data)}"
-        path = self.folder / place
+        path = self._album(class_name) / f"{picture.digest}{_suffix(data)}"
         if not path.exists():
             write_atomic(path, data)
-        return {"file": str(place), "sha256": picture.digest, "name": picture.name, "origin": picture.origin}
+        return {
+            "file": str(path.relative_to(self.folder)),
+            "sha256": picture.digest,
+            "name": picture.name,
+            "origin": picture.origin,
+        }
 
     def _pictures(self, said: Sequence[Sequence[Mapping[str, str]]], classes: int) -> Groups:
         """Those that are still there: their owner may have deleted some."""

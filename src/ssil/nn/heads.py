@@ -40,6 +40,15 @@ class Head(nn.Module):
             setattr(grown, name, nn.Parameter(torch.cat([old, rows.to(old)])))
         return grown
 
+    def without(self, label: int) -> Self:
+        """A head that has forgotten a class; this one stays as it is. What has no dimension has no row per class."""
+        less = deepcopy(self)
+        for name, old in self.named_parameters(recurse=False):
+            if old.dim():
+                kept = torch.cat([old[:label], old[label + 1 :]]).detach()
+                setattr(less, name, nn.Parameter(kept, requires_grad=old.requires_grad))
+        return less
+
 
 class LinearHead(Head):
     """Logits W f + b. New rows start as PyTorch's linear layer does; with "zero", those after the first task at zero.
@@ -118,7 +127,7 @@ class ProxyHead(Head):
     def forward(self, features: Tensor) -> Tensor:
         """One score per class, in [-4, 0]."""
         cosines = F.linear(F.normalize(features), F.normalize(self.weight.flatten(0, 1)))
-        similarities = 2 * cosines.view(len(features), *self.weight.shape[:2]) - 2
+        similarities: Tensor = 2 * cosines.unflatten(1, self.weight.shape[:2]) - 2
         return (similarities.softmax(2) * similarities).sum(2)
 
     def new_rows(self, new: int, generator: torch.Generator) -> dict[str, Tensor]:

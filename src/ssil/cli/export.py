@@ -1,0 +1,44 @@
+"""`ssil export`: a model for other programs."""
+
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import App, Parameter
+
+from ssil.cli.output import console
+from ssil.errors import UserError
+
+app = App(
+    name="export",
+    help_epilogue="""The file takes pictures of the model's size as uint8 (N, height, width, channels) under
+the name `images`, and gives `scores` and `probabilities`. Normalisation and all corrections are inside;
+resizing is the caller's. The class names are in its metadata, `class_names`, as a JSON list.
+Needs pip install 'ssil[onnx]'.
+
+Examples:
+  ssil export birds birds.onnx""",
+)
+
+
+@app.default
+def export(
+    model: Annotated[Path, Parameter(help="the model's directory")],
+    out: Annotated[Path, Parameter(help="the file, OUT.onnx")],
+    /,
+    *,
+    version: Annotated[int | None, Parameter(help="of the model (default: the current one)")] = None,
+) -> None:
+    """Write a model as an ONNX file, for other programs."""
+    from ssil.data.assemble import transform  # brings torch
+    from ssil.model.disk import ModelDirectory
+    from ssil.model.export import export as write
+
+    found = ModelDirectory(model).load(version)
+    settings, look = found.classifier.settings, found.classifier.settings.look()
+    metadata = {"method": settings.method, "version": str(found.number)}
+    try:
+        write(found.classifier.snapshot, transform(look), look.size, look.channels, out, metadata=metadata)
+    except OSError as error:
+        raise UserError(f"out: {out} can't be written ({error.strerror}); give another") from None
+    size = f"{look.size} x {look.size} x {look.channels}"
+    console().print(f"{out}: version {found.number}, {found.classifier.classes.seen} classes, pictures of {size}")

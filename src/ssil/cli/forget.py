@@ -1,0 +1,31 @@
+"""`ssil forget`: a class less."""
+
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import App, Parameter
+
+from ssil.cli.output import console
+
+app = App(
+    name="forget",
+    help_epilogue="""The class has no score any more in the new version, and its pictures are erased
+from all versions. Earlier versions can still name it, as long as they are kept.
+
+Examples:
+  ssil forget birds dodo""",
+)
+
+
+@app.default
+def forget(
+    model: Annotated[Path, Parameter(help="the model's directory")],
+    name: Annotated[str, Parameter(help="the class's name")],
+    /,
+) -> None:
+    """Let a model forget a class, and erase the pictures it keeps of it."""
+    from ssil.model import changes  # brings torch
+    from ssil.model.disk import ModelDirectory
+
+    made = changes.forget(ModelDirectory(model), name)
+    console().print(f"{model}: version {made.number} knows no {name!r}; its pictures are erased", markup=False)

@@ -1,0 +1,25 @@
+"""`ssil rename`: another name for a class."""
+
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import App, Parameter
+
+from ssil.cli.output import console
+
+app = App(name="rename", help_epilogue="Examples:\n  ssil rename birds sparow sparrow")
+
+
+@app.default
+def rename(
+    model: Annotated[Path, Parameter(help="the model's directory")],
+    old: Annotated[str, Parameter(help="the class's name")],
+    new: Annotated[str, Parameter(help="its new name")],
+    /,
+) -> None:
+    """Give a model's class another name."""
+    from ssil.model import changes  # brings torch
+    from ssil.model.disk import ModelDirectory
+
+    made = changes.rename(ModelDirectory(model), old, new)
+    console().print(f"{model}: {old!r} is {new!r} from version {made.number} on", markup=False)
