@@ -43,6 +43,8 @@ ANOTHER: dict[str, Any] = {
     "new_head_init": "zero",
     "backbone": "resnet14",
     "norm": "group",
+    "init": "resnet18.safetensors",
+    "freeze": True,
     "seed": 3,
     "precision": "64-true",
     "out": Path("somewhere"),

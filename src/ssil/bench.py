@@ -1,14 +1,17 @@
 """Where a method works: the devices, the pictures, the randomness, and the kind of network."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Self
 
 import torch
 from lightning_fabric import Fabric
 from torch import Tensor
 
 from ssil.data import Transform, ahead
-from ssil.nn import Network, Norm
+from ssil.data.cache import Arrays, cached
+from ssil.data.vectors import Unchanged, vectors
+from ssil.nn import Network, Norm, Pretrained
 from ssil.randomness import Randomness
 from ssil.types import Images, Output, Samples
 
@@ -28,6 +31,8 @@ class Bench:
     backbone: str
     norm: Norm = "batch"
     dtype: torch.dtype = torch.float32
+    init: Pretrained | None = None
+    """The backbone's first weights, if they are not to be random."""
 
     def pictures(self, indices: Tensor, samples: Samples | None = None) -> Tensor:
         """Pictures (the training ones, if not said otherwise) under the test transform, ready for a network."""
@@ -54,3 +59,18 @@ class Bench:
         parts = [(output.logits, output.features) for _, output in self.looks(network, indices)]
         logits, features = (torch.cat(column) for column in zip(*parts, strict=True))
         return Output(logits, features)
+
+    def frozen(self, network: Network, test: Samples, name: str) -> tuple[Self, Samples]:
+        """The bench and test samples with features in place of pictures, for heads to learn from; cached by name."""
+        train, test = (
+            Samples(vectors(self._features(network, samples, f"{name}-{part}")), samples.labels)
+            for part, samples in (("train", self.samples), ("test", test))
+        )
+        return replace(self, samples=train, transform=Unchanged(), backbone="identity", init=None), test
+
+    def _features(self, network: Network, samples: Samples, name: str) -> Tensor:
+        def look() -> Arrays:
+            looks = self.looks(network, torch.arange(len(samples)), samples)
+            return {"features": torch.cat([output.features.cpu() for _, output in looks]).numpy()}
+
+        return torch.from_numpy(cached(name, look)["features"]).to(self.fabric.device)

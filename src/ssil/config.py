@@ -46,7 +46,18 @@ TRAINING = (
 """The training settings that override a profile's."""
 
 
-RESOLVED = ("profile", "options", "tasks", "task_sizes", "large_base", "class_order", "memory", "memory_per_class")
+RESOLVED = (
+    "profile",
+    "options",
+    "tasks",
+    "task_sizes",
+    "large_base",
+    "class_order",
+    "memory",
+    "memory_per_class",
+    "init",
+    "freeze",
+)
 """Other settings that a record states as what they came to."""
 
 
@@ -108,6 +119,10 @@ class RunConfig(BaseModel):
     new_head_init: Literal["default", "zero"] | None = Field(None, description="how rows of new classes start")
     backbone: str = Field("resnet32", description="resnet14, resnet20, resnet32, resnet18, resnet18_small, or a file's")
     norm: Literal["batch", "group"] = Field("batch", description="normalisation layers")
+    init: str | None = Field(
+        None, description="the backbone's first weights: a .safetensors file, or a hub's name (timm/resnet18.a1_in1k)"
+    )
+    freeze: bool = Field(False, description="learn only the head, on features of --init that are computed once")
     seed: int = Field(0, ge=0, description="class order, first weights, exemplars, batches")
     precision: Literal["32-true", "64-true", "bf16-mixed"] = Field("32-true", description="of training")
 

@@ -122,7 +122,7 @@ def fresh(method: Method, classes: Classes, bench: Bench) -> Network:
     """A network with its first weights, and a head for these classes."""
     generator = bench.random.at("backbone", classes.task)
     channels = bench.samples.images.shape[2]
-    network = build(bench.backbone, method.head, channels, bench.norm, generator, method.final_relu)
+    network = build(bench.backbone, method.head, channels, bench.norm, generator, method.final_relu, bench.init)
     for task, size in enumerate(classes.sizes, 1):
         network = network.grow(size, bench.random.at("head", task))
     return _placed(network, bench)

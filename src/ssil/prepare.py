@@ -4,7 +4,7 @@ import json
 import platform
 import subprocess
 import sys
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from hashlib import sha256
 from importlib.metadata import version
@@ -18,9 +18,10 @@ from ssil import data
 from ssil.bench import Bench
 from ssil.config import RunConfig
 from ssil.data import Dataset, Remark, Told
+from ssil.engine import fresh
 from ssil.errors import UserError
 from ssil.memory import Fixed, Growing, Nothing, Room, Unlimited
-from ssil.nn import find_backbone
+from ssil.nn import find_backbone, find_pretrained, read_pretrained
 from ssil.randomness import Randomness
 from ssil.recipes import RESERVED, Configured, configure, find_recipe
 from ssil.record import Record
@@ -41,6 +42,9 @@ DATA_OPTIONS = (
     "in_memory",
     "threads",
 )
+
+FEATURES = ("backbone", "backbone_sha256", "norm", "init_sha256", "precision")
+"""The settings on which frozen features depend, beside the data."""
 
 NAMED = 100
 """How many of the files that were left out a record names; it always has their number."""
@@ -74,16 +78,32 @@ def prepare(config: RunConfig, told: Told | None = None) -> Plan:
     configured = configure(config.method, config.profile, config.training, config.options, _increments(config))
     branch = _branch(config, configured) if config.branch else None
     find_backbone(config.backbone)  # an unknown one is refused before anything is read or written
+    if config.freeze and not config.init:
+        raise UserError("freeze: a backbone with random weights is not worth freezing; give --init too")
+    init = read_pretrained(config.init) if config.init else None
     dataset = _dataset(config, told)
     random = Randomness(config.seed)
     fabric = _fabric(config)
     stream = _stream(config, dataset, random, fabric.device)
     dtype = torch.float64 if config.precision == "64-true" else torch.float32
-    bench = Bench(fabric, stream.train, dataset.transform, random, config.backbone, config.norm, dtype)
+    bench = Bench(fabric, stream.train, dataset.transform, random, config.backbone, config.norm, dtype, init)
+    if init:
+        first = fresh(configured.method, stream.tasks[0].classes, bench)  # weights that do not fit are refused here
+        if config.freeze:
+            bench, test = bench.frozen(first, stream.test, _features_name(config, configured, dataset, fabric))
+            stream = replace(stream, train=bench.samples, test=test)
     room = _room(config, configured, stream.tasks[-1].classes.seen)
     header = _header(config, configured, branch, dataset, stream, room, fabric)
     headers = _by_scorer(header, configured) | ({branch.folder: _of_branch(header, branch)} if branch else {})
     return Plan(config, configured, branch, stream, bench, room, headers, dataset.remarks)
+
+
+def _features_name(config: RunConfig, configured: Configured, dataset: Dataset, fabric: Fabric) -> str:
+    """What features are cached by: all that decides their bits."""
+    what = {key: value for key, value in _what(config, configured, None).items() if key in FEATURES}
+    machine = torch.__version__, fabric.device.type, torch.get_num_threads()
+    made_of = dataset.fingerprint, dataset.transform, configured.method.final_relu, sorted(what.items()), machine
+    return f"features-{sha256(repr(made_of).encode()).hexdigest()[:16]}"
 
 
 def _branch(config: RunConfig, configured: Configured) -> Configured:
@@ -192,6 +212,8 @@ def _what(config: RunConfig, configured: Configured, branch: Configured | None) 
         **({"branch": _said(branch)} if branch else {}),
         "training": asdict(configured.training),
         **_source_files(method=configured.name, backbone=config.backbone),
+        **({"init_sha256": _checksum(find_pretrained(config.init))} if config.init else {}),
+        **({"freeze": True} if config.freeze else {}),
     }
 
 
@@ -227,12 +249,17 @@ def _said(other: Configured) -> dict[str, Any]:
 def _source_files(**references: str) -> dict[str, str]:
     """Checksums of the user's own files (`file.py:name`), which may change while their names stay."""
     files = {name: reference.rpartition(":")[0] for name, reference in references.items()}
-    return {f"{name}_sha256": sha256(Path(file).read_bytes()).hexdigest() for name, file in files.items() if file}
+    return {f"{name}_sha256": _checksum(Path(file)) for name, file in files.items() if file}
+
+
+def _checksum(path: Path) -> str:
+    return sha256(path.read_bytes()).hexdigest()
 
 
 def _provenance(config: RunConfig, dataset: Dataset, fabric: Fabric) -> dict[str, Any]:
     return {
         "profile": config.profile,
+        **({"init": config.init} if config.init else {}),
         "ssil": version("ssil"),
         "commit": _commit(),
         "python": platform.python_version(),

@@ -27,7 +27,7 @@ def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ("arguments", "said"),
     [
         (["rnu"], "unknown command 'rnu'; did you mean 'run'?"),
-        (["unheard-of"], "unknown command 'unheard-of'; there are: demo, run"),
+        (["unheard-of"], "unknown command 'unheard-of'; there are: demo, learn"),
         (["run", "--taks", "3"], "--taks.*--tasks"),
         (["run", "a.toml", "more"], "'more'; see `ssil run --help`"),
         (["run", "--tasks", "ten"], "tasks: 'ten'"),

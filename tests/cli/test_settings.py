@@ -45,6 +45,7 @@ EVERY_FLAG: dict[str, tuple[str, Any]] = {
     "--new-head-init": ("zero", "zero"),
     "--backbone": ("resnet20", "resnet20"),
     "--norm": ("group", "group"),
+    "--init": ("resnet18.safetensors", "resnet18.safetensors"),
     "--seed": ("2", 2),
     "--precision": ("64-true", "64-true"),
     "--out": ("runs/a", Path("runs/a")),
@@ -65,7 +66,7 @@ EVERY_FLAG: dict[str, tuple[str, Any]] = {
 }
 
 
-SWITCHES = {"large_base", "lr_by_task", "strict", "in_memory"}
+SWITCHES = {"freeze", "large_base", "lr_by_task", "strict", "in_memory"}
 
 
 def test_there_is_a_flag_for_every_field() -> None:

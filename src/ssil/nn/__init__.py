@@ -6,6 +6,7 @@ from ssil.nn.fold import folded
 from ssil.nn.heads import CosineHead, Head, LinearHead, ProxyHead
 from ssil.nn.initial import initialise
 from ssil.nn.network import Network, build
+from ssil.nn.pretrained import Pretrained, find_pretrained, load_backbone, read_pretrained
 
 __all__ = [
     "Backbone",
@@ -16,10 +17,14 @@ __all__ = [
     "MakeBackbone",
     "Network",
     "Norm",
+    "Pretrained",
     "ProxyHead",
     "backbones",
     "build",
     "find_backbone",
+    "find_pretrained",
     "folded",
     "initialise",
+    "load_backbone",
+    "read_pretrained",
 ]

@@ -12,6 +12,7 @@ from ssil.nn.backbones import find_backbone
 from ssil.nn.blocks import Backbone, Norm
 from ssil.nn.heads import Head
 from ssil.nn.initial import initialise
+from ssil.nn.pretrained import Pretrained, load_backbone
 from ssil.types import Output
 
 
@@ -48,8 +49,9 @@ def build(
     norm: Norm,
     generator: torch.Generator,
     final_relu: bool = True,
+    init: Pretrained | None = None,
 ) -> Network:
-    """A network without classes, in channels-last memory format, its weights drawn from the generator.
+    """A network without classes, in channels-last memory format, its weights drawn from the generator or as in `init`.
 
     >>> from ssil.nn import LinearHead
     >>> network = build("resnet14", LinearHead, 3, "batch", torch.Generator()).grow(10, torch.Generator())
@@ -62,6 +64,8 @@ def build(
     if not isinstance(body, Backbone):
         raise UserError(f"backbone: {backbone} made a {type(body).__name__}; let it return an ssil.nn.Backbone")
     initialise(body.to_empty(device="cpu"), generator)
+    if init:
+        load_backbone(body, init)
     network = Network(body, head(body.width))
     network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]  # the stubs lack this argument
     return network

@@ -1,0 +1,149 @@
+"""`--freeze`: heads that learn from features computed once, by the same fold."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+import tiny
+from lessons import IMAGES, SETTINGS
+from ssil import memory as memories
+from ssil.bench import Bench
+from ssil.checkpoint import write_tensors
+from ssil.data.cache import cache_dir
+from ssil.engine import fresh, learn
+from ssil.errors import UserError
+from ssil.memory import Memory
+from ssil.method import Method, Parts, Phase
+from ssil.nn import LinearHead, Network, build
+from ssil.prepare import Plan, prepare
+from ssil.recipes import recipes
+from ssil.record import read_predictions, read_record
+from ssil.runs import run
+from ssil.snapshot import Snapshot
+from ssil.types import Classes
+
+
+@pytest.fixture(scope="module")
+def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tiny.patterns(tmp_path_factory.mktemp("freeze") / "patterns.npz", IMAGES)
+
+
+@pytest.fixture(scope="module")
+def init(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Our own names, and batch norms that have seen something."""
+    backbone = build(f"{tiny.__file__}:backbone", LinearHead, 1, "batch", torch.Generator().manual_seed(3)).backbone
+    backbone(torch.randn(32, 1, 8, 8, generator=torch.Generator().manual_seed(4)))
+    file = tmp_path_factory.mktemp("freeze") / "backbone.safetensors"
+    write_tensors(file, backbone.state_dict())
+    return str(file)
+
+
+@pytest.fixture(autouse=True)
+def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SSIL_CACHE", str(tmp_path / "cache"))
+
+
+def settings(init: str, method: str = "ft", **more: Any) -> dict[str, Any]:
+    return {**SETTINGS, "method": method, "init": init, "freeze": True, **more}
+
+
+@pytest.mark.parametrize("method", recipes())
+def test_every_method_learns_from_vectors_and_goes_on_where_it_stopped(
+    method: str, dataset: Path, init: str, tmp_path: Path
+) -> None:
+    whole = run(tiny.config(dataset, **settings(init, method), out=tmp_path / "whole"))
+    with pytest.raises(KeyboardInterrupt):
+        run(tiny.config(dataset, **settings(init, method), out=tmp_path / "stopped"), tiny.Stopper(7))
+    resumed = run(tiny.config(dataset, **settings(init, method), out=tmp_path / "stopped"))
+    assert tiny.timeless(resumed) == tiny.timeless(whole)
+    assert whole.config["freeze"] is True
+    assert [task.exemplar_bytes for task in whole.tasks] == [sum(task.memory_counts) * 16 * 4 for task in whole.tasks]
+    assert not any("backbone" in name for name in tiny.tensors(tmp_path / "whole"))
+
+
+def head_only(method: Method) -> Method:
+    """The same method on a network whose backbone stands still."""
+
+    def plan(classes: Classes) -> Parts:
+        return tuple(
+            replace(part, trained="head") if isinstance(part, Phase) else part for part in method.plan(classes)
+        )
+
+    return replace(method, plan=plan)
+
+
+def learnt(method: Method, plan: Plan, bench: Bench) -> Iterator[Snapshot]:
+    """The fold."""
+    memory, snapshot = Memory(), None
+    for task in plan.stream.tasks:
+        snapshot = learn(method, snapshot, memory, task, bench)
+        arrived = memories.by_class(task.indices, bench.samples.labels)
+        memory = memories.update(memory, arrived, task.classes, plan.room, memories.random_selection(bench.random))
+        yield snapshot
+
+
+@pytest.mark.parametrize("method", ["ssil", "ft", "lucir"])
+def test_heads_learn_what_they_would_on_pictures(method: str, dataset: Path, init: str) -> None:
+    """With a backbone that stands still, and without augmentation."""
+    frozen, moving = (
+        prepare(tiny.config(dataset, **settings(init, method, freeze=freeze))) for freeze in (True, False)
+    )
+    still = replace(moving.bench, transform=replace(moving.bench.transform, pad=0))
+    on_vectors = learnt(frozen.configured.method, frozen, frozen.bench)
+    on_pictures = learnt(head_only(moving.configured.method), moving, still)
+    for mine, theirs in zip(on_vectors, on_pictures, strict=True):
+        for name, weight in theirs.network.head.named_parameters():
+            torch.testing.assert_close(mine.network.head.get_parameter(name), weight, rtol=1e-4, atol=1e-5)
+
+
+def test_a_head_on_its_backbone_predicts_from_pictures_what_was_recorded(
+    dataset: Path, init: str, tmp_path: Path
+) -> None:
+    run(tiny.config(dataset, **settings(init), out=tmp_path / "run"))
+    plan = prepare(tiny.config(dataset, **settings(init, freeze=False)))
+    network = fresh(plan.configured.method, plan.stream.tasks[-1].classes, plan.bench)
+    head = {
+        name.removeprefix("snapshot/network/head."): tensor
+        for name, tensor in tiny.tensors(tmp_path / "run").items()
+        if "/head." in name
+    }
+    network.head.load_state_dict(head)
+    (output,) = [output for _, output in plan.bench.looks(network, torch.arange(24), plan.stream.test)]
+    assert torch.equal(output.logits.topk(5).indices, read_predictions(tmp_path / "run", 3).top)
+
+
+def test_features_are_computed_once_for_all_that_share_them(
+    dataset: Path, init: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked = list[int]()
+
+    def forward(self: Network, images: Tensor, _forward: Any = Network.forward) -> Any:
+        if images.ndim == 4:
+            looked.append(len(images))
+        return _forward(self, images)
+
+    monkeypatch.setattr(Network, "forward", forward)
+    for method, seed in (("ft", 0), ("ssil", 0), ("ssil", 1)):
+        run(tiny.config(dataset, **settings(init, method, seed=seed)))
+    assert looked == [sum(IMAGES), 24]
+    run(tiny.config(dataset, **settings(init, "lucir")))  # whose features are not cut at zero
+    run(tiny.config(dataset, **settings(init, precision="64-true")))
+    assert len(looked) == 6
+    assert len(list(cache_dir().glob("features-*"))) == 6
+
+
+def test_a_frozen_run_is_another_run(dataset: Path, init: str, tmp_path: Path) -> None:
+    run(tiny.config(dataset, **settings(init), out=tmp_path / "run"))
+    with pytest.raises(UserError, match=r"other settings \(freeze: True there, None here\)"):
+        run(tiny.config(dataset, **settings(init, freeze=False), out=tmp_path / "run"))
+    assert read_record(tmp_path / "run").summary
+
+
+def test_random_weights_are_not_frozen(dataset: Path) -> None:
+    with pytest.raises(UserError, match=r"^freeze: .*; give --init too$"):
+        prepare(tiny.config(dataset, **SETTINGS, freeze=True))
