@@ -6,7 +6,7 @@ import pytest
 
 from ssil.collection import find_runs, variants
 from ssil.errors import UserError
-from ssil.record import Record, write_record
+from ssil.record import Record, read_record, write_record
 
 
 def _run(folder: Path, seed: int = 0, method: str = "ssil", batches: str = "replay", total: int = 9) -> None:
@@ -55,3 +55,12 @@ def test_no_run_is_lost_where_two_variants_have_one_name(tmp_path: Path) -> None
     _run(tmp_path / "a", method="a.py:mine")
     _run(tmp_path / "b", method="b.py:mine")
     assert _names(tmp_path) == {"mine": ["a"], "mine #2": ["b"]}
+
+
+def test_an_option_that_did_not_exist_has_its_default(tmp_path: Path) -> None:
+    _run(tmp_path / "a", method="ce", batches="replay")
+    record = read_record(tmp_path / "a")
+    old = record.model_copy(update={"config": record.config | {"seed": 1, "options": {}}})
+    (tmp_path / "b").mkdir()
+    write_record(tmp_path / "b", old)
+    assert _names(tmp_path) == {"ce": ["a", "b"]}

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from ssil.errors import UserError
+from ssil.recipes import recipes
 from ssil.record import Record, flat, read_record
 
 CHANCE = frozenset({"seed", "class_order"})
@@ -61,7 +62,13 @@ def _settings(record: Record) -> dict[str, Any]:
     chance = {*CHANCE, "data_fingerprint"} if record.config.get("validation") else CHANCE  # which draws other images
     config = {name: value for name, value in record.config.items() if name not in {*chance, "riders", "branch"}}
     said = {"label": record.label, "task_sizes": tuple(record.task_sizes), "memory": memory(record.config["memory"])}
-    return flat(config | said)
+    return flat(config | said | {"options": _defaults(record.config["method"]) | record.config["options"]})
+
+
+def _defaults(method: str) -> dict[str, Any]:
+    """What an option is that a record does not name, for there was none when it was made; no user's code is loaded."""
+    known = recipes().get(method)
+    return {name: default for name, (_, default) in known.options.items()} if known else {}
 
 
 def memory(room: Mapping[str, Any]) -> str:
