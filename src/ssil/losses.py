@@ -91,13 +91,15 @@ def cosine_distance(student: Tensor, teacher: Tensor) -> Tensor:
 def margin_ranking(cosines: Tensor, labels: Tensor, old: int, margin: float, top: int) -> Tensor:
     """LUCIR's L_mr, one value for each sample of the first `old` classes: their cosine leads the best new ones'.
 
-    The mean of max(0, margin - cos_y + n_k) over the `top` largest cosines n_k to new classes, or all if fewer.
+    The mean of max(0, margin - cos_y + n_k) over the `top` largest cosines n_k to new classes, or all if fewer; 0 if
+    there is none.
     """
     is_old = labels < old
     cosines, labels = cosines[is_old], labels[is_old]
     rivals = cosines[:, old:]
     hardest = rivals.topk(min(top, rivals.shape[1])).values
-    return F.relu(margin - cosines.gather(1, labels.unsqueeze(1)) + hardest).mean(1)
+    leads = F.relu(margin - cosines.gather(1, labels.unsqueeze(1)) + hardest)
+    return leads.mean(1) if leads.shape[1] else leads.sum(1)
 
 
 def pod_spatial(student: Sequence[Tensor], teacher: Sequence[Tensor], separate: bool = False) -> Tensor:

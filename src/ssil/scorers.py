@@ -166,8 +166,8 @@ class Rescaled(Scorer):
 
 
 def _rescaled(initial: Tensor, classes: Classes) -> Tensor:
-    """Old tasks' rows in the size of the last task's: each entry by the ratio of mean magnitudes at its rank."""
-    *before, now = (initial[start:end] for start, end in pairwise(classes.bounds))
+    """Old tasks' rows in the size of the newest ones: each entry by the ratio of mean magnitudes at its rank."""
+    *before, now = (initial[start:end] for start, end in pairwise(classes.bounds) if end > start)
     return torch.cat([*(rows * _ranked(_sizes(now) / _nonzero(_sizes(rows)), rows) for rows in before), now])
 
 

@@ -25,7 +25,10 @@ def balanced(pool: Pool, classes: Classes, random: Randomness) -> Pool:
     old, new, select = by_class(pool.old, pool.labels), pool.of_new_classes(classes.old), random_selection(random)
     each = min(map(len, [*old.values(), *new.values()]))
     chosen = [select(label, group, each) for label, group in new.items()]
-    return Pool(torch.cat(chosen), torch.cat([group[:each] for group in old.values()]), pool.labels)
+    nothing = pool.labels[:0]  # a task may bring no new class
+    return Pool(
+        torch.cat([nothing, *chosen]), torch.cat([nothing, *(group[:each] for group in old.values())]), pool.labels
+    )
 
 
 def unit_features(work: Work, indices: Tensor) -> Tensor:

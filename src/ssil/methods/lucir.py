@@ -39,7 +39,7 @@ def lucir(
         if step.teachers:
             assert isinstance(head, CosineHead)
             drift = losses.cosine_distance(output.features, step.teachers["old"].output.features)
-            weight = less_forget * sqrt(classes.old / classes.new)
+            weight = less_forget * sqrt(classes.old / max(classes.new, 1))
             weight = weight if classes.new >= min_group else min(weight, 1.0)
             terms["less_forget"] = mean(weight * drift)
             leaky = output.logits / head.scale.detach()

@@ -63,7 +63,7 @@ def podnet(
         terms = {"nca": similarity(step)}
         if step.teachers:
             mine, theirs = step.output, step.teachers["old"].output
-            growth = sqrt(step.classes.seen / step.classes.new) if scheduled else 1.0
+            growth = sqrt(step.classes.seen / max(step.classes.new, 1)) if scheduled else 1.0
             drift = losses.pod_spatial(mine.stages, theirs.stages, separate=pooling == "separate")
             terms["pod_spatial"] = mean(spatial * growth * drift)
             terms["pod_flat"] = mean(flat * growth * losses.cosine_distance(mine.features, theirs.features))
