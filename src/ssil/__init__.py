@@ -4,10 +4,11 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ssil.config import RunConfig
+    from ssil.model.estimator import IncrementalClassifier
     from ssil.runs import run
 
 __version__ = "0.1.0"
-__all__ = ["RunConfig", "__version__", "run"]
+__all__ = ["IncrementalClassifier", "RunConfig", "__version__", "run"]
 
 
 def __getattr__(name: str) -> Any:
@@ -20,4 +21,8 @@ def __getattr__(name: str) -> Any:
         from ssil.runs import run
 
         return run
+    if name == "IncrementalClassifier":
+        from ssil.model.estimator import IncrementalClassifier
+
+        return IncrementalClassifier
     raise AttributeError(f"module 'ssil' has no attribute {name!r}")
