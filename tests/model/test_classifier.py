@@ -52,7 +52,7 @@ def test_the_quiz_is_a_fifth_of_a_class_and_never_trained_on() -> None:
     assert second().learnt == 20 - 2
     again = update(made, settings(), pictures(["ant"]))
     assert digests(again.classifier, "quiz").isdisjoint(digests(again.classifier, "exemplars"))
-    assert again.learnt == 10 - 2
+    assert again.learnt == 10 - 2 - len(made.exemplars[0])
 
 
 def test_what_is_kept_is_never_more_than_was_agreed() -> None:
@@ -116,3 +116,19 @@ def test_what_made_the_network_stays() -> None:
         changed(settings(), {"image_size": 9})
     with pytest.raises(UserError, match="epochs: 0 does not fit"):
         changed(settings(), {"epochs": 0})
+
+
+def test_a_memory_in_megabytes() -> None:
+    made = update(None, settings(memory_mb=0.002), pictures(["ant", "bee"])).classifier
+    kept = [one for group in (*made.exemplars, *made.quiz) for one in group]
+    assert 0.0015e6 < sum(len(one.read()) for one in kept) < 0.0022e6
+    assert len(kept) < 20
+
+
+def test_exemplars_that_arrive_again_are_not_kept_twice() -> None:
+    made = second().classifier
+    again = update(made, settings(), [*pictures(["ant"]), *pictures(["fox"])])
+    kept = [one.known_as for group in (*again.classifier.exemplars, *again.classifier.quiz) for one in group]
+    assert len(set(kept)) == len(kept)
+    with pytest.raises(UserError, match="the model keeps all of these pictures already"):
+        update(made, settings(), [(one, "ant") for one in made.exemplars[0]])

@@ -37,6 +37,7 @@ def learn(
         list[str] | None, Parameter(metavar="NAME=VALUE", negative_iterable="", help="the method's own options")
     ] = None,
     memory: Annotated[int | None, Parameter(help="pictures to keep in all (default: 2000)")] = None,
+    memory_mb: Annotated[float | None, Parameter(help="megabytes of pictures to keep, instead of a number")] = None,
     backbone: Annotated[str | None, Parameter(help="the network (default: resnet18_small)")] = None,
     image_size: Annotated[int | None, Parameter(help="pixels a side (default: 64)")] = None,
     grey: Annotated[bool | None, Parameter(negative="", help="see pictures without colour")] = None,
@@ -59,6 +60,7 @@ def learn(
         "method": method,
         "options": options(option) if option else None,
         "memory": memory,
+        "memory_mb": memory_mb,
         "backbone": backbone,
         "image_size": image_size,
         "grey": grey,

@@ -127,12 +127,13 @@ def placed(dataset: Dataset, lengths: Labels, in_memory: bool | None) -> Dataset
     fits = need <= _memory() / 4 and (isinstance(train.source, Files) or not as_bytes)
     if not (fits if in_memory is None else in_memory):
         return dataset
-    held = (images.in_memory() if as_bytes else _viewed(images) for images in (train, test))
+    held = (images.in_memory() if as_bytes else viewed(images) for images in (train, test))
     parts = (Samples(images, part.labels) for images, part in zip(held, (dataset.train, dataset.test), strict=True))
     return replace(dataset, train=next(parts), test=next(parts))
 
 
-def _viewed(images: Encoded) -> Viewed:
+def viewed(images: Encoded) -> Viewed:
+    """All of them decoded, as they are always seen."""
     views = torch.empty(len(images), *images.shape, dtype=torch.uint8)
     for block in torch.arange(len(images)).split(BLOCK):
         views[block] = images.fetch(block)

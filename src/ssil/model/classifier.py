@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from statistics import fmean
 from typing import Any, NamedTuple
 
 import torch
@@ -23,6 +24,9 @@ from ssil.scenario import Task
 from ssil.snapshot import MAIN, Snapshot
 from ssil.trainer import Pace, Progress, Watch
 from ssil.types import Classes, Samples
+
+SIZED = 200
+"""How many pictures are looked at to tell how large they are."""
 
 Groups = tuple[tuple[Picture, ...], ...]
 """Pictures by class, in order of arrival; exemplars the most valuable first."""
@@ -66,16 +70,16 @@ def update(
     if not classifier and len(names) < 2:
         raise UserError("images: a first update needs at least two classes, to tell them apart")
     classes = known.extend(names)
-    room = settings.memory
+    room = _room(classifier, settings, arrived)
     train, quiz = set_aside(
-        arrived,
+        _unkept(arrived, classifier),
         classifier.quiz if classifier else (),
         classes.names,
         int(BUDGET * room),
         Randomness(settings.seed).within(classes.task),
     )
     if not train:
-        raise UserError("images: all of these pictures are in the quiz, which is never learnt; bring others")
+        raise UserError("images: the model keeps all of these pictures already; bring others")
     desk = _Desk.of(settings, classes, train, classifier.exemplars if classifier else ())
     snapshot = _learnt(settings, classifier, desk, watch)
     exemplars = desk.kept(Fixed(room - sum(map(len, quiz))))
@@ -83,6 +87,22 @@ def update(
     return Update(
         made, _marks(classifier, made.quiz) if classifier else None, _marks(made, made.quiz), len(train), known.names
     )
+
+
+def _unkept(arrived: Labelled, classifier: Classifier | None) -> Labelled:
+    """Without the exemplars, which are learnt again anyway; who adds to a folder brings them along."""
+    kept = {picture.known_as for group in classifier.exemplars for picture in group} if classifier else set()
+    return [(picture, name) for picture, name in arrived if picture.known_as not in kept]
+
+
+def _room(classifier: Classifier | None, settings: ModelSettings, arrived: Labelled) -> int:
+    """Pictures to keep in all: as many as was said, or as the megabytes have room for, by the size of some of them."""
+    if settings.memory_mb is None:
+        return settings.memory
+    kept = [picture for group in classifier.exemplars for picture in group] if classifier else []
+    step = max(1, (len(arrived) + len(kept)) // SIZED)
+    (some,) = _shrunk([[*(picture for picture, _ in arrived), *kept][::step]], settings)
+    return max(1, int(settings.memory_mb * 1e6 / fmean(len(picture.read()) for picture in some)))
 
 
 def _shrunk(groups: Iterable[Sequence[Picture]], settings: ModelSettings) -> Groups:

@@ -1,5 +1,6 @@
 """Pictures in their encoded form, with the names of their classes."""
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -9,7 +10,7 @@ import numpy as np
 import torch
 
 from ssil.data import Asked, Remark, Told, gathered
-from ssil.data.assemble import on_classes
+from ssil.data.assemble import on_classes, viewed
 from ssil.data.encoded import Encoded
 from ssil.data.listing import Look
 from ssil.data.store.shrink import shrink
@@ -48,6 +49,9 @@ def checksum(data: bytes) -> str:
     return sha256(data).hexdigest()[:32]
 
 
+DECODED = 1 << 30
+"""Bytes of decoded pictures that are held in memory."""
+
 Labelled = Sequence[tuple[Picture, str]]
 """Pictures, each with its class."""
 
@@ -71,10 +75,11 @@ class Pictures:
         return len(self.members)
 
     def samples(self, labels: Sequence[int], look: Look) -> Samples:
-        """Ready to be learnt from, or looked at."""
+        """Ready to be learnt from, or looked at; decoded once and for all if they are always seen alike."""
         digests = np.array([list(bytes.fromhex(picture.digest)) for picture in self.members], np.uint8).reshape(-1, 16)
         images = Encoded(self, np.arange(len(self.members)), look, digests, digests)
-        return Samples(images, torch.tensor(labels, dtype=torch.long))
+        small = look.augment != "crop" and len(images) * math.prod(images.shape) <= DECODED
+        return Samples(viewed(images) if small else images, torch.tensor(labels, dtype=torch.long))
 
 
 def from_data(name: str, told: Told | None = None) -> tuple[Labelled, tuple[Remark, ...]]:
