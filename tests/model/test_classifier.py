@@ -4,12 +4,14 @@ from functools import cache
 from io import BytesIO
 
 import pytest
+import torch
 from PIL import Image
 
 from albums import pictures, png, settings
 from ssil.errors import UserError
 from ssil.model.classifier import Classifier, Update, changed, guesses, judged, update
 from ssil.model.pictures import Picture
+from ssil.nn.pretrained import Pretrained
 
 
 @cache
@@ -132,3 +134,19 @@ def test_exemplars_that_arrive_again_are_not_kept_twice() -> None:
     assert len(set(kept)) == len(kept)
     with pytest.raises(UserError, match="the model keeps all of these pictures already"):
         update(made, settings(), [(one, "ant") for one in made.exemplars[0]])
+
+
+def test_as_many_epochs_as_fit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ssil.model.classifier.LOOKED", 0.02)
+    one, other = (update(None, settings(epochs=50), pictures(["ant", "bee"]), minutes=m) for m in (1e-5, 1e-2))
+    assert (one.epochs, one.classifier.settings.epochs) == (1, 50)
+    assert 1 < other.epochs <= 300
+
+
+def test_first_weights() -> None:
+    start = first().classifier.snapshot.network.backbone.state_dict()
+    init = Pretrained("mine", {f"backbone.{name}": value for name, value in start.items()})
+    frozen = settings(epochs=1, lr=1e-9)
+    made = update(None, frozen, pictures(["dog", "eel"]), init=init).classifier.snapshot.network.backbone
+    for name, value in made.named_parameters():
+        assert torch.allclose(value, start[name], atol=1e-5)

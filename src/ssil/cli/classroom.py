@@ -19,7 +19,15 @@ WORST = 10
 """How many of the classes that got worse are named."""
 
 
-def teach(model: Path, images: str, given: Mapping[str, Any], limits: Limits, json: bool) -> None:
+def teach(
+    model: Path,
+    images: str,
+    given: Mapping[str, Any],
+    limits: Limits,
+    init: str | None,
+    minutes: float | None,
+    json: bool,
+) -> None:
     """Learn, and tell what it has led to."""
     keep_freed_memory()
     bars = Progress(
@@ -42,7 +50,7 @@ def teach(model: Path, images: str, given: Mapping[str, Any], limits: Limits, js
 
     with Interrupts() as interrupts, bars:
         interrupts.training = True
-        made = learn(model, images, given, limits, told, watch)
+        made = learn(model, images, given, limits, told, watch, init, minutes)
     if json:
         json_line(version=made.version.number, **made.version.history[-1])
     else:

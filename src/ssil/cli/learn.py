@@ -42,6 +42,8 @@ def learn(
     image_size: Annotated[int | None, Parameter(help="pixels a side (default: 64)")] = None,
     grey: Annotated[bool | None, Parameter(negative="", help="see pictures without colour")] = None,
     flip: Annotated[bool | None, Parameter(help="whether mirrored pictures are as good (default: yes)")] = None,
+    init: Annotated[str | None, Parameter(help="first weights: a .safetensors file, or a name on the hub")] = None,
+    minutes: Annotated[float | None, Parameter(help="train for about so long, instead of so many epochs")] = None,
     epochs: Annotated[int | None, Parameter(help="of the first update (default: 30)")] = None,
     later_epochs: Annotated[int | None, Parameter(help="of each later update (default: 20)")] = None,
     batch: Annotated[int | None, Parameter(help="new pictures in a mini-batch (default: 32)")] = None,
@@ -72,4 +74,4 @@ def learn(
         "seed": seed,
     }
     given = {name: value for name, value in asked.items() if value is not None}
-    teach(model, images, given, Limits(max_drop, max_class_drop), json)
+    teach(model, images, given, Limits(max_drop, max_class_drop), init, minutes, json)

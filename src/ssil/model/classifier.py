@@ -1,6 +1,8 @@
 """A classifier as a value: what it knows, the pictures it keeps, and the update that makes the next one of it."""
 
+import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from statistics import fmean
 from typing import Any, NamedTuple
@@ -19,11 +21,15 @@ from ssil.memory import Fixed, Memory
 from ssil.model.pictures import Labelled, Picture, Pictures
 from ssil.model.quiz import BUDGET, Marks, marks, set_aside
 from ssil.model.settings import FIXED, ModelSettings, make_settings
+from ssil.nn.pretrained import Pretrained
 from ssil.randomness import Randomness
 from ssil.scenario import Task
 from ssil.snapshot import MAIN, Snapshot
 from ssil.trainer import Pace, Progress, Watch
 from ssil.types import Classes, Samples
+
+LOOKED, MOST_EPOCHS = 3.0, 300
+"""Seconds of a first look at how fast learning goes; epochs that nobody needs more of."""
 
 SIZED = 200
 """How many pictures are looked at to tell how large they are."""
@@ -57,12 +63,21 @@ class Update(NamedTuple):
     """Pictures that were trained on, without exemplars."""
     known: tuple[str, ...]
     """The classes that were known before."""
+    epochs: int
 
 
 def update(
-    classifier: Classifier | None, settings: ModelSettings, arrived: Labelled, watch: Watch | None = None
+    classifier: Classifier | None,
+    settings: ModelSettings,
+    arrived: Labelled,
+    watch: Watch | None = None,
+    init: Pretrained | None = None,
+    minutes: float | None = None,
 ) -> Update:
-    """Learn these pictures: new classes, more of known ones, or both."""
+    """Learn these pictures: new classes, more of known ones, or both.
+
+    The first update may begin with the weights `init`; with `minutes` it has as many epochs as fit into that time.
+    """
     known = classifier.classes if classifier else Classes()
     if not arrived:
         raise UserError("images: there is no picture to learn from")
@@ -81,12 +96,14 @@ def update(
     if not train:
         raise UserError("images: the model keeps all of these pictures already; bring others")
     desk = _Desk.of(settings, classes, train, classifier.exemplars if classifier else ())
-    snapshot = _learnt(settings, classifier, desk, watch)
+    lesson = _Lesson(classifier, desk, init)
+    paced = lesson.within(settings, 60 * minutes) if minutes else settings
+    snapshot = lesson.learnt(paced, watch or _unwatched)
     exemplars = desk.kept(Fixed(room - sum(map(len, quiz))))
     made = Classifier(settings, snapshot, _shrunk(exemplars, settings), _shrunk(quiz, settings))
-    return Update(
-        made, _marks(classifier, made.quiz) if classifier else None, _marks(made, made.quiz), len(train), known.names
-    )
+    before = _marks(classifier, made.quiz) if classifier else None
+    epochs = paced.later_epochs if classifier else paced.epochs
+    return Update(made, before, _marks(made, made.quiz), len(train), known.names, epochs)
 
 
 def _unkept(arrived: Labelled, classifier: Classifier | None) -> Labelled:
@@ -141,26 +158,56 @@ class _Desk:
         return tuple(tuple(self.pictures.members[index] for index in group.tolist()) for group in chosen.exemplars)
 
 
-def _learnt(settings: ModelSettings, classifier: Classifier | None, desk: _Desk, watch: Watch | None) -> Snapshot:
-    method = settings.configured().method
-    bench = bench_for(settings, desk.samples)
-    task = Task(desk.classes, torch.arange(desk.arrived))
-    previous = classifier.snapshot if classifier else None
-    progress = start(method, previous, task, bench)
-    return learn(method, previous, desk.memory, task, bench, progress, watch or _unwatched)
+@dataclass(frozen=True)
+class _Lesson:
+    """What is to be learnt, and from where."""
+
+    classifier: Classifier | None
+    desk: _Desk
+    init: Pretrained | None
+
+    def learnt(self, settings: ModelSettings, watch: Watch) -> Snapshot:
+        method, bench = settings.configured().method, bench_for(settings, self.desk.samples, self.init)
+        task = Task(self.desk.classes, torch.arange(self.desk.arrived))
+        previous = self.classifier.snapshot if self.classifier else None
+        progress = start(method, previous, task, bench)
+        return learn(method, previous, self.desk.memory, task, bench, progress, watch)
+
+    def within(self, settings: ModelSettings, seconds: float) -> ModelSettings:
+        """The settings with as many epochs as fit, after a look at how fast it goes."""
+        began, share = list[float](), list[float]()
+
+        def look(_: Progress, pace: Pace) -> None:
+            began.append(time.monotonic())
+            share.append(pace.done)
+            if began[-1] - began[0] > LOOKED:
+                raise _SeenEnoughError
+
+        with suppress(_SeenEnoughError):
+            self.learnt(settings, look)
+        if len(began) < 2 or share[-1] == share[0]:
+            return settings
+        name = "later_epochs" if self.classifier else "epochs"
+        whole = (began[-1] - began[0]) / (share[-1] - share[0])
+        fitting = max(1, min(MOST_EPOCHS, int(getattr(settings, name) * seconds / whole)))
+        return settings.model_copy(update={name: fitting})
+
+
+class _SeenEnoughError(Exception):
+    pass
 
 
 def _unwatched(progress: Progress, pace: Pace) -> None:
     pass
 
 
-def bench_for(settings: ModelSettings, samples: Samples | None = None) -> Bench:
+def bench_for(settings: ModelSettings, samples: Samples | None = None, init: Pretrained | None = None) -> Bench:
     """Where the classifier works; without samples it can only look at others."""
     look = settings.look()
     nothing = Samples(Resident(torch.empty(0, look.size, look.size, look.channels, dtype=torch.uint8)), torch.empty(0))
     fabric = Fabric(accelerator="cuda" if torch.cuda.is_available() else "cpu", devices=1)
     random = Randomness(settings.seed)
-    return Bench(fabric, samples or nothing, transform(look), random, settings.backbone)
+    return Bench(fabric, samples or nothing, transform(look), random, settings.backbone, init=init)
 
 
 def _marks(classifier: Classifier, quiz: Groups) -> Marks | None:

@@ -9,12 +9,13 @@ from typing import Any
 
 from ssil import __version__
 from ssil.data import Remark, Told
-from ssil.errors import RefusedError
+from ssil.errors import RefusedError, UserError
 from ssil.model.classifier import Update, changed, update
 from ssil.model.disk import ModelDirectory, Version
 from ssil.model.pictures import Labelled, from_data
 from ssil.model.quiz import Marks
 from ssil.model.settings import make_settings
+from ssil.nn.pretrained import read_pretrained
 from ssil.trainer import Watch
 
 
@@ -42,15 +43,20 @@ def learn(
     limits: Limits | None = None,
     told: Told | None = None,
     watch: Watch | None = None,
+    init: str | None = None,
+    minutes: float | None = None,
 ) -> Published:
     """Learn what is in `images`, and publish it; all is as it was if anything goes wrong, or a limit is passed."""
     directory = ModelDirectory(folder, [str(given.get(kind)) for kind in ("method", "backbone")])
     arrived, remarks = from_data(images, told)
     with directory.locked():
         before = directory.load() if directory.exists else None
+        if before and init:
+            raise UserError("init: the model has learnt already; first weights are for a new one")
         settings = changed(before.classifier.settings, given) if before else make_settings({**given})
         started = time.monotonic()
-        made = update(before.classifier if before else None, settings, arrived, watch)
+        weights = read_pretrained(init) if init else None
+        made = update(before.classifier if before else None, settings, arrived, watch, weights, minutes)
         _guard(made, limits or Limits())
         entry = _entry(images, arrived, before, made, time.monotonic() - started)
         version = directory.publish(made.classifier, [*(before.history if before else ()), entry])
@@ -94,6 +100,7 @@ def _entry(images: str, arrived: Labelled, before: Version | None, made: Update,
         "new": [name for name in made.classifier.classes.names if name not in known],
         "more": [name for name in names if name in known],
         "pictures": made.learnt,
+        "epochs": made.epochs,
         "seconds": round(seconds, 1),
         "old_before": made.before.accuracy(known) if made.before else None,
         "old_after": made.after.accuracy(known) if made.after else None,
