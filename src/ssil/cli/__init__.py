@@ -5,7 +5,7 @@ import sys
 from collections.abc import Sequence
 from difflib import get_close_matches
 
-from cyclopts import App, CycloptsError, UnknownCommandError, UnusedCliTokensError
+from cyclopts import App, CycloptsError, Group, UnknownCommandError, UnusedCliTokensError
 
 from ssil import __version__
 from ssil.errors import RefusedError, UserError
@@ -34,11 +34,25 @@ COMMANDS = {
 }
 """Each command's line in the help; its file, which may import torch, is loaded only when it is used."""
 
+_FIRST = {
+    "demo": "Look",
+    "learn": "Your own classifier",
+    "run": "Experiments",
+    "show": "Results",
+    "methods": "What there is",
+}
+"""The command from which on the help's group is this one."""
+
+_group = Group("Commands")
 app = App(
     name="ssil",
     help="Class-incremental learning for image classifiers, after SS-IL (ICCV 2021).",
-    help_epilogue="Examples:\n  ssil demo\n  ssil run --dataset digits --method ssil --tasks 5 --out runs/first\n"
-    "  ssil COMMAND --help",
+    help_epilogue="""Examples:
+  ssil demo
+  ssil learn birds photos/
+  ssil predict birds somebody.jpg
+  ssil run --dataset digits --method ssil --tasks 5 --out runs/first
+  ssil COMMAND --help""",
     version=__version__,
     help_format="plaintext",
     result_action="return_value",
@@ -47,7 +61,8 @@ app = App(
     suppress_keyboard_interrupt=False,
 )
 for _place, (_name, _summary) in enumerate(COMMANDS.items()):
-    app.command(f"ssil.cli.{_name}:app", name=_name, help=_summary, sort_key=_place)
+    _group = Group(_FIRST[_name], sort_key=_place) if _name in _FIRST else _group
+    app.command(f"ssil.cli.{_name}:app", name=_name, help=_summary, sort_key=_place, group=_group)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
