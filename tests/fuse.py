@@ -1,7 +1,9 @@
 """Work that is killed at a given moment, each time in a process of its own, forked from this one."""
 
+import json
 import os
 import signal
+import subprocess
 import sys
 import time
 from collections.abc import Callable
@@ -99,3 +101,18 @@ def kill(work: Callable[[Fuse | None], object], event: str, when: float) -> bool
     time.sleep(when)
     os.kill(pid, signal.SIGKILL)
     return killed(pid)
+
+
+def told(script: Path, *arguments: Path, cases: object) -> dict[str, Any]:
+    """What a script that does the killing says of these cases; without a GPU, whose threads forbid a fork."""
+    done = subprocess.run(
+        [sys.executable, script, *arguments],
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path), "CUDA_VISIBLE_DEVICES": "", "OMP_NUM_THREADS": "1"},
+        input=json.dumps(cases),
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr
+    answer: dict[str, Any] = json.loads(done.stdout)
+    return answer

@@ -1,14 +1,12 @@
 """A run killed at any moment goes on bit for bit: its weights, its predictions and its record."""
 
-import json
-import os
 import random
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+import fuse
 
 pytestmark = pytest.mark.slow
 
@@ -33,19 +31,7 @@ CASES: dict[str, tuple[dict[str, Any], Kills]] = {
 
 def outcomes(folder: Path, cases: dict[str, tuple[dict[str, Any], Kills]]) -> dict[str, Any]:
     asked = {name: {"settings": settings, "kills": kills} for name, (settings, kills) in cases.items()}
-    script = Path(__file__).with_name("killed.py")
-    without_gpu = {"PYTHONPATH": os.pathsep.join(sys.path), "CUDA_VISIBLE_DEVICES": ""}  # whose threads forbid a fork
-    done = subprocess.run(
-        [sys.executable, script, folder],
-        env=os.environ | without_gpu,
-        input=json.dumps(asked),
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
-    assert done.returncode == 0, done.stderr
-    answer: dict[str, Any] = json.loads(done.stdout)
-    return answer
+    return fuse.told(Path(__file__).with_name("killed.py"), folder, cases=asked)
 
 
 @pytest.fixture(scope="module")

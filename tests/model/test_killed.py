@@ -1,13 +1,11 @@
 """An update that is killed at any moment of its publication leaves a model that works: the old one or the new."""
 
-import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+import fuse
 
 MOMENTS = {
     "write": (1, 2, 5, 9, 13),
@@ -20,17 +18,7 @@ CASES = {f"{event} {nth}": (event, nth) for event, times in MOMENTS.items() for 
 
 @pytest.fixture(scope="module")
 def results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    done = subprocess.run(
-        [sys.executable, Path(__file__).with_name("killed.py"), tmp_path_factory.mktemp("killed")],
-        env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path), "CUDA_VISIBLE_DEVICES": "", "OMP_NUM_THREADS": "1"},
-        input=json.dumps(CASES),
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
-    assert done.returncode == 0, done.stderr
-    answer: dict[str, Any] = json.loads(done.stdout)
-    return answer
+    return fuse.told(Path(__file__).with_name("killed.py"), tmp_path_factory.mktemp("killed"), cases=CASES)
 
 
 @pytest.mark.slow

@@ -1,14 +1,12 @@
 """A store whose making is killed at any moment comes out the same, byte for byte."""
 
-import json
-import os
 import random
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+import fuse
 
 Kills = list[tuple[str, float]]
 
@@ -26,18 +24,7 @@ CASES: dict[str, Kills] = {
 
 
 def outcomes(photos: Path, out: Path, cases: dict[str, Kills]) -> dict[str, Any]:
-    script = Path(__file__).with_name("killed.py")
-    done = subprocess.run(
-        [sys.executable, script, photos, out],
-        env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path), "CUDA_VISIBLE_DEVICES": ""},
-        input=json.dumps(cases),
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
-    assert done.returncode == 0, done.stderr
-    answer: dict[str, Any] = json.loads(done.stdout)
-    return answer
+    return fuse.told(Path(__file__).with_name("killed.py"), photos, out, cases=cases)
 
 
 @pytest.fixture(scope="module")
