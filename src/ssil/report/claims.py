@@ -38,8 +38,7 @@ def said(finding: Finding) -> str:
 
 
 def tally(findings: Sequence[Finding]) -> str:
-    """How many hold, in a sentence."""
+    """How many hold, on one line."""
     counts = Counter(finding.verdict for finding in findings)
-    return (
-        ", ".join(f"{counts[verdict]} {verdict}" for verdict in Verdict if counts[verdict]) + f" (of {len(findings)})"
-    )
+    shares = ", ".join(f"{verdict}: {counts[verdict]}" for verdict in Verdict if counts[verdict])
+    return f"{shares} (of {len(findings)})"
