@@ -30,9 +30,9 @@ def head(weight: Any, bias: Any) -> LinearHead:
 def end(classes: Classes, labels: Any, new: Any, old: Any, output: Output, head: LinearHead | None = None) -> Work:
     """A task's end: `output` holds a row for every image, and what is asked for is looked up in it."""
 
-    def outputs(indices: Tensor) -> Output:
+    def look(_: Network, indices: Tensor) -> Output:
         return Output(output.logits[indices], output.features[indices])
 
     pool = Pool(*(torch.as_tensor(part, dtype=torch.long) for part in (new, old, labels)))
     network = Network(Backbone(), head or LinearHead(1))
-    return Work(network, {}, classes, pool, None, Randomness(0), outputs)
+    return Work(network, {}, classes, pool, None, Randomness(0), look)

@@ -89,7 +89,7 @@ def work(make: Callable[[int], Head], before: bool = True) -> tuple[Work, dict[s
     seen = classes.extend(["d", "e"])
     pool = Pool(torch.arange(2), torch.arange(0), torch.tensor([3, 4]))
     nothing = Output(torch.empty(0), torch.empty(0))
-    task = Work(network, {}, seen, pool, previous if before else None, RANDOM, lambda indices: nothing)
+    task = Work(network, {}, seen, pool, previous if before else None, RANDOM, lambda *_: nothing)
     return task, {name: parameter.detach().clone() for name, parameter in head.named_parameters()}
 
 

@@ -24,6 +24,9 @@ HOW = frozenset(
         "hold_exemplars",
         "device",
         "devices",
+        "nodes",
+        "accumulate",
+        "compile",
         "threads",
         "checkpoint_every",
         "track",
@@ -124,7 +127,9 @@ class RunConfig(BaseModel):
     )
     freeze: bool = Field(False, description="learn only the head, on features of --init that are computed once")
     seed: int = Field(0, ge=0, description="class order, first weights, exemplars, batches")
-    precision: Literal["32-true", "64-true", "bf16-mixed"] = Field("32-true", description="of training")
+    precision: Literal["32-true", "64-true", "tf32-true", "bf16-mixed", "16-mixed"] = Field(
+        "32-true", description="of training; mixed ones and tf32 are for GPUs"
+    )
 
     out: Path | None = Field(None, description="the run's directory; the same command goes on where it stopped")
     data_root: Path | None = Field(None, description="where downloads are or go (default: $SSIL_DATA)")
@@ -136,7 +141,10 @@ class RunConfig(BaseModel):
         None, description="hold the exemplars of a set that is not in memory, as their bytes or decoded"
     )
     device: Literal["auto", "cpu", "cuda"] = Field("auto", description="where to train")
-    devices: Positive = Field(1, description="devices (processes) to share each batch")
+    devices: Positive = Field(1, description="devices (processes) of each node to share each batch")
+    nodes: Positive = Field(1, description="machines to share each batch")
+    accumulate: Positive = Field(1, description="train on each batch in so many parts, for devices of little memory")
+    compile: bool = Field(False, description="compile the backbone: slow to start, then faster")
     threads: Positive | None = Field(None, description="CPU threads (default: torch's choice)")
     checkpoint_every: str = Field(
         "5min", description="steps (200), seconds (90s) or minutes (5min) between checkpoints"

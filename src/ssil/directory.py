@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.amp import GradScaler
 
 from ssil.bench import Bench
 from ssil.checkpoint import Checkpoints
@@ -45,6 +46,12 @@ class State:
     def record(self) -> Record:
         """That of the scorer which the method is judged by."""
         return self.records[MAIN]
+
+    @property
+    def position(self) -> tuple[object, ...]:
+        """What the state is of, and how far it is."""
+        progress = self.progress and (self.progress.phase, self.progress.epoch, self.progress.step)
+        return self.record.config, len(self.record.tasks), progress
 
 
 class RunDirectory:
@@ -157,13 +164,16 @@ def identity(record: Record, configured: Configured) -> dict[str, Any]:
     return record.config | {"options": options, "riders": riders} | stream
 
 
+_PLACE = ("ssil", "commit", "torch", "device", "devices", "accumulate", "compile", "threads")
+
+
 def _resumed(record: Record, plan: Plan) -> dict[str, Any]:
     """The provenance, with what differs from it now; threads that nobody asked for stay as they were."""
     then, now = record.provenance, plan.header.provenance
     if plan.config.threads is None:
         torch.set_num_threads(then["threads"])
         now = now | {"threads": then["threads"]}
-    changed = {key: now[key] for key in ("ssil", "commit", "torch", "device", "threads") if now[key] != then[key]}
+    changed = {key: now.get(key) for key in _PLACE if now.get(key) != then.get(key)}
     if not changed or record.summary:
         return then
     return then | {"resumed": [*then.get("resumed", []), {"task": len(record.tasks) + 1, **changed}]}
@@ -203,7 +213,8 @@ _POSITION = ("phase", "epoch", "step", "images", "losses", "seconds")
 
 
 def _position(progress: Progress) -> dict[str, Any]:
-    return {name: getattr(progress, name) for name in _POSITION}
+    scaler = {"scaler": progress.scaler.state_dict()} if progress.scaler else {}
+    return {name: getattr(progress, name) for name in _POSITION} | scaler
 
 
 def _progress_tensors(progress: Progress) -> dict[str, Tensor]:
@@ -225,4 +236,12 @@ def _progress(
         for name, group in groups.items()
         if name.startswith("kept.")
     }
-    return Progress(network, scorers, kept, **position, sums=sums, momentum=groups.get("momentum", {}))
+    scaler = _scaler(position["scaler"], bench) if "scaler" in position else None
+    where = {name: position[name] for name in _POSITION}
+    return Progress(network, scorers, kept, **where, sums=sums, momentum=groups.get("momentum", {}), scaler=scaler)
+
+
+def _scaler(state: dict[str, Any], bench: Bench) -> GradScaler:
+    scaler = GradScaler(bench.fabric.device.type)
+    scaler.load_state_dict(state)
+    return scaler

@@ -3,13 +3,10 @@
 from collections.abc import Mapping
 from copy import deepcopy
 from dataclasses import dataclass
-from functools import partial
-
-from lightning_fabric import Fabric
-from torch import nn
 
 from ssil.batches import Pool
 from ssil.bench import Bench
+from ssil.bench.processes import agree_on
 from ssil.errors import UserError
 from ssil.memory import Memory
 from ssil.method import Method, Phase, Stage
@@ -53,7 +50,7 @@ def learn(
     while progress.phase < len(parts):
         lesson.do(parts[progress.phase], watch)
         progress.phase, progress.epoch, progress.step = progress.phase + 1, 0, 0
-        progress.momentum = {}
+        progress.momentum, progress.scaler = {}, None
     for name, scorer in progress.scorers.items():
         known = _plain(scorer)
         scorer.fit(lesson.work("scorer"))
@@ -61,6 +58,7 @@ def learn(
             raise UserError(
                 f"method: {lost[0]!r} of scorer {name!r} would not be saved; let it be a buffer or parameter"
             )
+    lesson.agree()
     return freeze(progress.network, task.classes, progress.scorers)
 
 
@@ -84,6 +82,7 @@ class _Lesson:
         """One part of the plan."""
         if isinstance(part, Stage):
             part.run(self.work(part.name))
+            self.agree()
         else:
             self._train(part, watch)
 
@@ -93,10 +92,14 @@ class _Lesson:
             self._begin(phase)
         teachers = ({"old": self.snapshot} if self.snapshot else {}) | progress.kept
         Trainer(phase, progress, self.work(phase.name), teachers, self.bench).run(watch)
-        for module in (progress.network, *progress.scorers.values()):
-            _agree(module, self.bench.fabric)
+        self.agree()
         if phase.keep_as:
             progress.kept[phase.keep_as] = freeze(progress.network, classes, progress.scorers)
+
+    def agree(self) -> None:
+        """Let all processes have the first one's model: each has seen its own share of the images."""
+        for module in (self.progress.network, *self.progress.scorers.values()):
+            agree_on(self.bench.fabric, module)
 
     def _begin(self, phase: Phase) -> None:
         if phase.start == "fresh":
@@ -106,9 +109,9 @@ class _Lesson:
 
     def work(self, name: str) -> Work:
         """What a part of the plan may look at and change."""
-        network, random = self.progress.network, self.bench.random.within(self.task.number, name)
-        outputs = partial(self.bench.outputs, network)
-        return Work(network, self.progress.scorers, self.task.classes, self.pool, self.snapshot, random, outputs)
+        progress, random = self.progress, self.bench.random.within(self.task.number, name)
+        task, look = self.task, self.bench.outputs
+        return Work(progress.network, progress.scorers, task.classes, self.pool, self.snapshot, random, look)
 
 
 def _grown(method: Method, snapshot: Snapshot | None, task: Task, bench: Bench) -> Network:
@@ -135,9 +138,3 @@ def _placed(network: Network, bench: Bench) -> Network:
 def placed(scorers: Mapping[str, Scorer], bench: Bench) -> dict[str, Scorer]:
     """The scorers where the network is."""
     return {name: scorer.to(device=bench.fabric.device, dtype=bench.dtype) for name, scorer in scorers.items()}
-
-
-def _agree(module: nn.Module, fabric: Fabric) -> None:
-    """Let all processes have the first one's batch-norm statistics: each has seen its own share of the images."""
-    if fabric.world_size > 1:
-        module.load_state_dict(fabric.broadcast(module.state_dict()))

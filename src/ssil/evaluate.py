@@ -13,12 +13,14 @@ from ssil.types import Classes, Samples
 def predict(snapshot: Snapshot, indices: Tensor, samples: Samples, bench: Bench) -> dict[str, Predictions]:
     """What each scorer says of these samples, over all classes it knows. Labels are only copied, never used."""
     parts: dict[str, list[tuple[Tensor, ...]]] = {name: [] for name in snapshot.scorers}
-    for part, output in bench.looks(snapshot.network, indices, samples):
+    for part, output in bench.looks(snapshot.network, bench.share(indices), samples):
         for name, scorer in snapshot.scorers.items():
             summary = _summary(scorer, snapshot.scores(output, name), snapshot.classes.old)
             parts[name].append((samples.labels[part], *summary))
     return {
-        name: Predictions(*(torch.cat(column).cpu() for column in zip(*rows, strict=True)))
+        name: Predictions(
+            *(bench.gathered(torch.cat(column), len(indices)).cpu() for column in zip(*rows, strict=True))
+        )
         for name, rows in parts.items()
     }
 
@@ -46,17 +48,18 @@ def _mean(values: Tensor) -> Tensor:
 
 def features(snapshot: Snapshot, indices: Tensor, bench: Bench) -> Tensor:
     """Feature vectors of training pictures, under the test transform."""
-    return bench.outputs(snapshot.network, indices).features.cpu()
+    return bench.outputs(snapshot.network.headless(), indices).features.cpu()
 
 
 @torch.inference_mode()
 def teacher_ratios(snapshot: Snapshot, indices: Tensor, bench: Bench) -> dict[str, list[float]]:
     """By scorer: the share of each old task in what is predicted of a task not learnt yet (Fig. 2, right)."""
     tops: dict[str, list[Tensor]] = {name: [] for name in snapshot.scorers}
-    for _, output in bench.looks(snapshot.network, indices):
+    for _, output in bench.looks(snapshot.network, bench.share(indices)):
         for name in snapshot.scorers:
-            tops[name].append(snapshot.scores(output, name).argmax(1).cpu())
-    return {name: _shares(torch.cat(parts), snapshot.classes) for name, parts in tops.items()}
+            tops[name].append(snapshot.scores(output, name).argmax(1))
+    predicted = {name: bench.gathered(torch.cat(parts), len(indices)).cpu() for name, parts in tops.items()}
+    return {name: _shares(top, snapshot.classes) for name, top in predicted.items()}
 
 
 def _shares(predicted: Tensor, classes: Classes) -> list[float]:

@@ -36,7 +36,7 @@ def in_total(pool: Pool, classes: Classes, random: Randomness, share: float) -> 
     old, new = _groups(pool, classes, random)
     total = int(share * len(pool.old))
     each, more = divmod(total, len(old))
-    largest = sorted(old, key=lambda c: -len(old[c]))[:more]
+    largest = set(sorted(old, key=lambda c: -len(old[c]))[:more])
     return _held(
         pool,
         {c: _first(group.flip(0), each + (c in largest)) for c, group in old.items()},

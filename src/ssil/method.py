@@ -25,7 +25,8 @@ Momentum = Annotated[float, Field(ge=0, lt=1)]
 class Term(NamedTuple):
     """A part of a loss: per-sample values, and what their sum is divided by (the batch, or a group's members).
 
-    With several processes each gives its own divisor, and the engine divides by their sum.
+    With several processes each gives its own divisor, and the engine divides by their sum. The divisor depends on the
+    labels alone, for of a batch that is trained on in parts it must be known beforehand.
     """
 
     values: Tensor

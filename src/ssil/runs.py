@@ -13,9 +13,11 @@ import torch
 
 from ssil import memory as memories
 from ssil import metrics
+from ssil.bench.processes import agree, same, together, total
 from ssil.config import RunConfig
 from ssil.directory import RunDirectory, State
 from ssil.engine import learn, start
+from ssil.errors import UserError
 from ssil.evaluate import features, predict, teacher_ratios
 from ssil.memory import Memory, Select
 from ssil.metrics import Predictions
@@ -61,10 +63,13 @@ def run(config: RunConfig, watcher: Watcher | None = None) -> Record:
     """
     watcher = watcher or Watcher()
     plan = prepare(config, watcher.reading)
+    fabric = plan.bench.fabric
     directory = RunDirectory(config.out, config.checkpoint_every) if config.out else None
-    writer = directory if plan.bench.fabric.is_global_zero else None
-    with writer.locked() if writer else nullcontext():
+    writer = directory if fabric.is_global_zero else None
+    with together(fabric), writer.locked() if writer else nullcontext():
         state = directory.restore(plan) if directory else State(plan.headers)
+        if not same(fabric, state.position):
+            raise UserError("out: not all processes see the same data and directory; let them share a file system")
         if writer:
             writer.keep_remarks(plan.remarks)
         return _Fold(plan, state, writer, watcher).finish()
@@ -136,7 +141,7 @@ class _Fold:
 
         def watch(_: Progress, pace: Pace) -> None:
             self.watcher.pace(task.number, replace(pace, phase=f"branch {pace.phase}"))
-            if bench.fabric.broadcast(self.watcher.should_stop()):
+            if any(total(bench.fabric, [self.watcher.should_stop()])):
                 raise KeyboardInterrupt
 
         snapshot = learn(method, state.snapshot, state.memory, task, bench, progress, watch)
@@ -145,20 +150,25 @@ class _Fold:
 
     def _watch(self, task: Task, progress: Progress, pace: Pace) -> None:
         self.watcher.pace(task.number, pace)
-        fabric = self.plan.bench.fabric
-        if fabric.world_size > 1 and pace.step:  # between epochs all processes hold the same sums: none
-            return
         if pace.step == 0:
             self.watcher.epoch(task.number, progress.losses)
         if self.directory and pace.step == 0:
             losses = {part: values[-1] for part, values in progress.losses[pace.phase].items()}
             self.directory.log(task=task.number, phase=pace.phase, epoch=pace.epoch, loss=losses)
-        stop = bool(fabric.broadcast(self.watcher.should_stop()))
-        if self.directory and (self.directory.due() or stop):
-            progress.check_finite(task.number)
-            self.directory.keep_progress(self.state)
+        fabric, due = self.plan.bench.fabric, bool(self.directory and self.directory.due())
+        stop, keep = total(fabric, [self.watcher.should_stop(), due])  # what one asks for, all do
+        if keep or (stop and self.plan.config.out):
+            self._keep(task, progress)
         if stop:
             raise KeyboardInterrupt
+
+    def _keep(self, task: Task, progress: Progress) -> None:
+        """A checkpoint inside a task, which all processes wait for."""
+        progress.agree(self.plan.bench)
+        progress.check_finite(task.number)
+        if self.directory:
+            self.directory.keep_progress(self.state)
+        total(self.plan.bench.fabric, [])
 
     def _hold(self) -> None:
         """Keep the exemplars of a set that is not in memory in it, if so wished."""
@@ -171,7 +181,9 @@ class _Fold:
         if plan.config.selection == "herding":
             select = memories.herding(lambda indices: features(snapshot, indices, bench))
         arrived = memories.by_class(task.indices, bench.samples.labels)
-        return memories.update(self.state.memory, arrived, task.classes, plan.room, select)
+        chosen = memories.update(self.state.memory, arrived, task.classes, plan.room, select)
+        agree(bench.fabric, chosen.exemplars)
+        return chosen
 
     def _recorded(self, record: Record, task: Task, made: Made, seconds: float) -> Record:
         """The record with this task; with the summary and the end's time if it is the last."""

@@ -42,8 +42,8 @@ class NearestMean(Scorer):
     @torch.no_grad()
     def fit(self, work: Work) -> None:
         """The mean of every class under the network as it is now."""
-        features = {label: F.normalize(work.outputs(group).features) for label, group in self._images(work).items()}
-        means = {label: of_class.mean(0) for label, of_class in features.items()}
+        images = self._images(work)
+        means = {label: F.normalize(work.features(group)).mean(0) for label, group in images.items()}
         if self.unit_means:
             means = {label: F.normalize(mean, dim=0) for label, mean in means.items()}
         self.means = _rows(self.means, means)

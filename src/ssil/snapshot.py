@@ -127,5 +127,13 @@ class Work:
     previous: Snapshot | None
     """The model of the task before."""
     random: Randomness
-    outputs: Callable[[Tensor], Output]
-    """What the network, as it is now, says of training images (by index) under the test transform; no stage maps."""
+    look: Callable[[Network, Tensor], Output]
+    """What a network says of training images (by index) under the test transform; no stage maps."""
+
+    def outputs(self, indices: Tensor) -> Output:
+        """What the network, as it is now, says of training images."""
+        return self.look(self.network, indices)
+
+    def features(self, indices: Tensor) -> Tensor:
+        """Their features alone, whose cost does not grow with the classes."""
+        return self.look(self.network.headless(), indices).features

@@ -33,7 +33,7 @@ def balanced(pool: Pool, classes: Classes, random: Randomness) -> Pool:
 
 def unit_features(work: Work, indices: Tensor) -> Tensor:
     """Features of length 1."""
-    return F.normalize(work.outputs(indices).features)
+    return F.normalize(work.features(indices))
 
 
 @torch.no_grad()

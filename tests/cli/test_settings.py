@@ -60,13 +60,15 @@ EVERY_FLAG: dict[str, tuple[str, Any]] = {
     "--hold-exemplars": ("decoded", "decoded"),
     "--device": ("cpu", "cpu"),
     "--devices": ("2", 2),
+    "--nodes": ("3", 3),
+    "--accumulate": ("4", 4),
     "--threads": ("1", 1),
     "--checkpoint-every": ("90s", "90s"),
     "--track": ("mlflow", "mlflow"),
 }
 
 
-SWITCHES = {"freeze", "large_base", "lr_by_task", "strict", "in_memory"}
+SWITCHES = {"compile", "freeze", "large_base", "lr_by_task", "strict", "in_memory"}
 
 
 def test_there_is_a_flag_for_every_field() -> None:

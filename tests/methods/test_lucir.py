@@ -123,7 +123,7 @@ def test_new_rows_start_at_the_mean_direction_of_their_training_images(dataset: 
             pool,
             teacher,
             bench.random,
-            lambda indices: bench.outputs(progress.network, indices),
+            bench.outputs,
         )
     )
     rows = progress.network.head.weight.detach()

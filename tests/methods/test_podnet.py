@@ -114,7 +114,7 @@ def blobs(per_class: int, spread: float) -> tuple[Work, Tensor]:
     pool = Pool(torch.arange(2 * per_class), torch.arange(0), labels)
     classes = Classes().extend(["a"]).extend(["b", "c"])
     return Work(
-        network, {}, classes, pool, previous, Randomness(0), lambda i: Output(features[i], features[i])
+        network, {}, classes, pool, previous, Randomness(0), lambda _, i: Output(features[i], features[i])
     ), features
 
 

@@ -45,7 +45,7 @@ def work(weight: Tensor, bias: Tensor | None, classes: Classes, scorer: Scorer) 
     head.bias = None if bias is None else nn.Parameter(bias.clone())
     network, nothing = Network(cast(Backbone, nn.Identity()), head), torch.empty(0, dtype=torch.long)
     pool = Pool(nothing, nothing, nothing)
-    return Work(network, {MAIN: scorer}, classes, pool, None, Randomness(0), lambda _: Output(weight, weight))
+    return Work(network, {MAIN: scorer}, classes, pool, None, Randomness(0), lambda *_: Output(weight, weight))
 
 
 def aligned(weight: Tensor, bias: Tensor | None = None, classes: Classes = TWO, **options: Any) -> Work:

@@ -56,3 +56,12 @@ def test_group_norms_stay() -> None:
     images = torch.randn(5, 3, 16, 16, generator=seeded(9))
     assert folded(network).state_dict().keys() == network.state_dict().keys()
     assert torch.equal(folded(network)(images).logits, network.clone()(images).logits)
+
+
+def test_batch_norms_that_several_devices_share_are_folded_too() -> None:
+    plain = trained("resnet14")
+    images = torch.randn(5, 3, 16, 16, generator=seeded(9))
+    expected = folded(plain)(images).logits
+    shared = folded(nn.SyncBatchNorm.convert_sync_batchnorm(plain))
+    assert not any(isinstance(module, nn.SyncBatchNorm) for module in shared.modules())
+    assert torch.equal(shared(images).logits, expected)

@@ -117,8 +117,23 @@ def a_momentum_beside(tensors: Tensors) -> Tensors:
     return prefixed("model/")(tensors) | without_counters(momentum)
 
 
+def with_a_head(name: str, classes: int) -> Callable[[Tensors], Tensors]:
+    """In place of `fc`, as other networks name and size theirs."""
+    head = {f"{name}.weight": torch.ones(classes, 512), f"{name}.bias": torch.ones(classes)}
+    return lambda tensors: {key: tensor for key, tensor in tensors.items() if key.partition(".")[0] != "fc"} | head
+
+
 @pytest.mark.parametrize(
-    "changed", [prefixed("module."), prefixed("model.encoder."), without_counters, a_momentum_beside]
+    "changed",
+    [
+        prefixed("module."),
+        prefixed("model.encoder."),
+        without_counters,
+        a_momentum_beside,
+        with_a_head("fc", 1000),
+        with_a_head("classifier", 1000),
+        with_a_head("head.fc", 21841),
+    ],
 )
 def test_prefixes_and_what_files_have_or_lack(usual: ResNet18, changed: Callable[[Tensors], Tensors]) -> None:
     plain, other = (made(Pretrained("f", tensors)) for tensors in (usual.state_dict(), changed(usual.state_dict())))

@@ -33,8 +33,9 @@ def launch(config: RunConfig, json: bool) -> None:
 
 
 def _first() -> bool:
-    """Of several processes only the first speaks."""
-    return os.environ.get("LOCAL_RANK", "0") == "0"
+    """Of several processes, on all nodes, only the first speaks."""
+    places = ("RANK", "SLURM_PROCID", "NODE_RANK", "LOCAL_RANK")
+    return all(os.environ.get(place, "0") == "0" for place in places)
 
 
 def _tracker(config: RunConfig, json: bool) -> Tracker | None:

@@ -16,7 +16,7 @@ Ctrl-C keeps the state, and the same command goes on from there.
 Examples:
   ssil run --dataset digits --tasks 5 --backbone resnet14 --epochs 4 --out first
   ssil run configs/cifar100-small.toml --method ft --seed 1 --out runs/ft-1
-  ssil run --scenario 2 --data-root path/to/data --out runs/imagenet
+  ssil run --scenario 2 --data-root path/to/data --devices 4 --out runs/imagenet
   ssil run --method ssil --option temperature=4 --option distil=gkd""",
 )
 

@@ -15,6 +15,6 @@ def folded(network: Network) -> Network:
     copy = network.clone()
     for parent in list(copy.modules()):
         for name, child in parent.named_children():
-            if isinstance(child, ConvNorm) and isinstance(child.norm, nn.BatchNorm2d):
+            if isinstance(child, ConvNorm) and isinstance(child.norm, nn.BatchNorm2d | nn.SyncBatchNorm):
                 setattr(parent, name, fuse_conv_bn_eval(child.conv, child.norm))
     return copy

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from ssil.errors import UserError
 from ssil.nn.backbones import find_backbone
 from ssil.nn.blocks import Backbone, Norm
-from ssil.nn.heads import Head
+from ssil.nn.heads import Head, LinearHead
 from ssil.nn.initial import initialise
 from ssil.nn.pretrained import Pretrained, load_backbone
 from ssil.types import Output
@@ -36,6 +36,18 @@ class Network(nn.Module):
         grown = deepcopy(self)
         grown.head = self.head.grow(new, generator)
         return grown.requires_grad_(True).train()
+
+    def headless(self) -> "Network":
+        """The same backbone under a head without classes: features for the price of the backbone.
+
+        >>> from ssil.nn import LinearHead
+        >>> network = build("resnet14", LinearHead, 3, "batch", torch.Generator()).grow(10, torch.Generator()).eval()
+        >>> images = torch.ones(2, 3, 8, 8)
+        >>> output = network.headless()(images)
+        >>> output.logits.shape, bool((output.features == network(images).features).all())
+        (torch.Size([2, 0]), True)
+        """
+        return Network(self.backbone, LinearHead(self.head.weight.shape[-1]).to(self.head.weight))
 
     def clone(self) -> Self:
         """A frozen copy: in eval mode, without gradients."""

@@ -1,15 +1,16 @@
 """Where a method works: the devices, the pictures, the randomness, and the kind of network."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import Self
+from typing import Any, Self
 
 import torch
 from lightning_fabric import Fabric
 from torch import Tensor
 
+from ssil.bench import processes
 from ssil.data import Transform, ahead
-from ssil.data.cache import Arrays, cached
+from ssil.data.cache import Arrays, cache_dir, cached
 from ssil.data.vectors import Unchanged, vectors
 from ssil.nn import Network, Norm, Pretrained
 from ssil.randomness import Randomness
@@ -18,6 +19,8 @@ from ssil.types import Images, Output, Samples
 BATCH = 512
 PIXELS = BATCH * 64 * 64
 """Of a batch that is only looked at: so many pictures of 64 pixels or less a side, fewer of larger ones."""
+SCORES = 2**24
+"""At most so many scores of such a batch."""
 
 
 @dataclass(frozen=True)
@@ -33,6 +36,10 @@ class Bench:
     dtype: torch.dtype = torch.float32
     init: Pretrained | None = None
     """The backbone's first weights, if they are not to be random."""
+    accumulate: int = 1
+    """How many parts a process's share of a batch is trained on in, one after the other."""
+    compiler: str | Callable[..., Any] | None = None
+    """What backbones are compiled by in training, if they are to be."""
 
     def pictures(self, indices: Tensor, samples: Samples | None = None) -> Tensor:
         """Pictures (the training ones, if not said otherwise) under the test transform, ready for a network."""
@@ -48,7 +55,8 @@ class Bench:
         network.eval()
         images = self._images(samples)
         height, width, _ = images.shape
-        parts = indices.split(max(1, min(BATCH, PIXELS // (height * width))))
+        most = min(BATCH, PIXELS // (height * width), SCORES // max(1, network.head.classes))
+        parts = indices.split(max(1, most))
         for part, pixels in zip(parts, ahead(images.fetch, parts, images.ahead, workers=2), strict=True):
             with torch.inference_mode(), self.fabric.autocast():
                 output = network(self.transform.test(pixels, self.dtype))
@@ -56,9 +64,23 @@ class Bench:
 
     def outputs(self, network: Network, indices: Tensor) -> Output:
         """All logits and features of training pictures, as ordinary tensors that a loss may use; no stage maps."""
-        parts = [(output.logits, output.features) for _, output in self.looks(network, indices)]
-        logits, features = (torch.cat(column) for column in zip(*parts, strict=True))
+        looks = self.looks(network, self.share(indices))
+        parts = [(output.logits, output.features) for _, output in looks]
+        logits, features = (self.gathered(torch.cat(column), len(indices)) for column in zip(*parts, strict=True))
         return Output(logits, features)
+
+    @property
+    def synchronised(self) -> bool:
+        """Whether batch norms see the whole batch of all processes; on a CPU they can't."""
+        return self.fabric.world_size > 1 and self.fabric.device.type == "cuda"
+
+    def share(self, indices: Tensor) -> Tensor:
+        """What this process looks at of them; `gathered` puts together what all have found."""
+        return processes.share(self.fabric, indices)
+
+    def gathered(self, rows: Tensor, count: int) -> Tensor:
+        """A row for each of so many indices, of which this process has made those of its share."""
+        return processes.gathered(self.fabric, rows, count)
 
     def frozen(self, network: Network, test: Samples, name: str) -> tuple[Self, Samples]:
         """The bench and test samples with features in place of pictures, for heads to learn from; cached by name."""
@@ -69,8 +91,16 @@ class Bench:
         return replace(self, samples=train, transform=Unchanged(), backbone="identity", init=None), test
 
     def _features(self, network: Network, samples: Samples, name: str) -> Tensor:
-        def look() -> Arrays:
-            looks = self.looks(network, torch.arange(len(samples)), samples)
-            return {"features": torch.cat([output.features.cpu() for _, output in looks]).numpy()}
+        """The features of all samples, kept by this name; if any process lacks them, all look, each at its share."""
+        everyone = torch.arange(len(samples))
 
-        return torch.from_numpy(cached(name, look)["features"]).to(self.fabric.device)
+        def look(indices: Tensor) -> Tensor:
+            return torch.cat([output.features.cpu() for _, output in self.looks(network, indices, samples)])
+
+        (kept,) = processes.total(self.fabric, [(cache_dir() / f"{name}.npz").exists()])
+        shared = None if kept == self.fabric.world_size else self.gathered(look(self.share(everyone)), len(samples))
+
+        def found() -> Arrays:
+            return {"features": (look(everyone) if shared is None else shared).cpu().numpy()}
+
+        return torch.from_numpy(cached(name, found)["features"]).to(self.fabric.device)

@@ -1,0 +1,198 @@
+"""From a configuration to what a run needs: the stream, the method, the bench, the record's header."""
+
+import json
+from dataclasses import dataclass, replace
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import torch
+from lightning_fabric import Fabric
+
+from ssil import data
+from ssil.bench import Bench
+from ssil.bench.processes import launched
+from ssil.config import RunConfig
+from ssil.data import Dataset, Remark, Told, Transform
+from ssil.engine import fresh
+from ssil.errors import UserError
+from ssil.memory import Fixed, Growing, Nothing, Room, Unlimited
+from ssil.nn import Pretrained, find_backbone, read_pretrained
+from ssil.prepare.header import by_scorer, header, of_branch, what
+from ssil.randomness import Randomness
+from ssil.recipes import RESERVED, Configured, configure, find_recipe
+from ssil.record import Record
+from ssil.scenario import Stream, build_stream, class_order, read_order, task_sizes
+from ssil.snapshot import MAIN
+from ssil.types import Samples
+
+DATA_OPTIONS = (
+    "classes",
+    "class_list",
+    "min_per_class",
+    "max_per_class",
+    "train_per_class",
+    "test_per_class",
+    "image_size",
+    "augment",
+    "strict",
+    "in_memory",
+    "threads",
+)
+
+FEATURES = ("backbone", "backbone_sha256", "norm", "init_sha256", "precision")
+"""The settings on which frozen features depend, beside the data."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """All that a run needs, before its first step."""
+
+    config: RunConfig
+    configured: Configured
+    branch: Configured | None
+    stream: Stream
+    bench: Bench
+    room: Room
+    headers: dict[str, Record]
+    """By scorer: the method's own, those of methods that ride along, and the method's extra ones."""
+    remarks: tuple[Remark, ...]
+    """On the data: what was left out, and what is odd."""
+
+    @property
+    def header(self) -> Record:
+        """That of the scorer which the method is judged by."""
+        return self.headers[MAIN]
+
+
+def prepare(config: RunConfig, told: Told | None = None) -> Plan:
+    """Load the data, lay out the stream, set up the method and the devices; `told` hears of image files examined."""
+    _use_threads(config)
+    configured = configure(config.method, config.profile, config.training, config.options, _increments(config))
+    branch = _branch(config, configured) if config.branch else None
+    find_backbone(config.backbone)  # an unknown one is refused before anything is read or written
+    if config.freeze and not config.init:
+        raise UserError("freeze: a backbone with random weights is not worth freezing; give --init too")
+    init = read_pretrained(config.init) if config.init else None
+    dataset = _dataset(config, told)
+    random = Randomness(config.seed)
+    stream = _stream(config, dataset, random)
+    room = _room(config, configured, stream.tasks[-1].classes.seen)
+    fabric = _fabric(config)  # what can be refused has been, by the one process that there was so far
+    train, test = (Samples(part.images.to(fabric.device), part.labels) for part in (stream.train, stream.test))
+    stream = replace(stream, train=train, test=test)
+    bench = _bench(config, fabric, train, dataset.transform, random, init)
+    if init:
+        first = fresh(configured.method, stream.tasks[0].classes, bench)  # weights that do not fit are refused here
+        if config.freeze:
+            bench, test = bench.frozen(first, stream.test, _features_name(config, configured, dataset, fabric))
+            stream = replace(stream, train=bench.samples, test=test)
+    first_words = header(config, configured, branch, dataset, stream, room, fabric)
+    headers = by_scorer(first_words, configured) | ({branch.folder: of_branch(first_words, branch)} if branch else {})
+    return Plan(config, configured, branch, stream, bench, room, headers, dataset.remarks)
+
+
+def _features_name(config: RunConfig, configured: Configured, dataset: Dataset, fabric: Fabric) -> str:
+    """What features are cached by: all that decides their bits."""
+    settings = {key: value for key, value in what(config, configured, None).items() if key in FEATURES}
+    machine = torch.__version__, fabric.device.type, torch.get_num_threads()
+    made_of = dataset.fingerprint, dataset.transform, configured.method.final_relu, sorted(settings.items()), machine
+    return f"features-{sha256(repr(made_of).encode()).hexdigest()[:16]}"
+
+
+def _branch(config: RunConfig, configured: Configured) -> Configured:
+    """The method that learns beside the run's own; it takes those of the options that it has."""
+    assert config.branch
+    known = find_recipe(config.branch).options
+    options = {name: value for name, value in config.options.items() if name in known}
+    branch = configure(config.branch, config.profile, config.training, options, _increments(config))
+    if branch.folder in {*configured.method.scorers, *RESERVED}:
+        raise UserError(f"branch: another part of the run is called {branch.folder!r}; give the method another name")
+    kinds = {(type(one.method.head(1)), one.method.final_relu) for one in (branch, configured)}
+    if len(kinds) > 1:
+        raise UserError(
+            f"branch: {branch.name} has another kind of head than {configured.name}, so it can't go on from its models"
+        )
+    return branch
+
+
+def _increments(config: RunConfig) -> int:
+    """T: the tasks of a base stream; in a stream with a large base the tasks after it."""
+    return len(config.task_sizes) if config.task_sizes else config.tasks
+
+
+def _dataset(config: RunConfig, told: Told | None) -> Dataset:
+    options = {name: getattr(config, name) for name in DATA_OPTIONS}
+    dataset = data.load(config.dataset, root=config.data_root, seed=config.split_seed or 0, told=told, **options)
+    if config.least:
+        dataset = data.uneven(dataset, config.least, config.split_seed or 0)
+    return data.validation_split(dataset, config.validation, config.seed) if config.validation else dataset
+
+
+def _stream(config: RunConfig, dataset: Dataset, random: Randomness) -> Stream:
+    count = len(dataset.classes)
+    if isinstance(config.class_order, str) and not config.class_order.isdigit():
+        order = read_order(Path(config.class_order), dataset.classes)
+    else:
+        order = class_order(count, random if config.class_order is None else Randomness(int(config.class_order)))
+    sizes = config.task_sizes or task_sizes(count, config.tasks, config.large_base)
+    return build_stream(dataset.train, dataset.test, dataset.classes, order, sizes)
+
+
+def _use_threads(config: RunConfig) -> None:
+    if config.threads:
+        torch.set_num_threads(config.threads)
+
+
+def _fabric(config: RunConfig) -> Fabric:
+    """On "auto" a GPU if there is one; never Apple's, which lacks float64 and has not been tested."""
+    device = ("cuda" if torch.cuda.is_available() else "cpu") if config.device == "auto" else config.device
+    mixed = config.precision if config.precision in ("bf16-mixed", "16-mixed") else None
+    fabric = launched(device, config.devices, config.nodes, mixed)
+    _use_threads(config)  # again: the launch has its own idea of them
+    if device == "cuda":
+        torch.set_float32_matmul_precision("high" if config.precision == "tf32-true" else "highest")
+    return fabric
+
+
+def _bench(
+    config: RunConfig,
+    fabric: Fabric,
+    train: Samples,
+    transform: Transform,
+    random: Randomness,
+    init: Pretrained | None,
+) -> Bench:
+    dtype = torch.float64 if config.precision == "64-true" else torch.float32
+    return Bench(
+        fabric,
+        train,
+        transform,
+        random,
+        config.backbone,
+        config.norm,
+        dtype,
+        init,
+        config.accumulate,
+        "inductor" if config.compile else None,
+    )
+
+
+def _room(config: RunConfig, configured: Configured, classes: int) -> Room:
+    if configured.method.memory == "none":
+        return Nothing()
+    if configured.method.memory == "all":
+        return Unlimited()
+    if config.memory_per_class:
+        return Growing(config.memory_per_class)
+    total = config.memory or 20 * classes
+    if total < classes:
+        raise UserError(f"memory: {total} is less than one exemplar for each of {classes} classes; give at least that")
+    return Fixed(total)
+
+
+def described(config: RunConfig) -> tuple[Configured, dict[str, Any]]:
+    """The method, and what the record is going to say of all settings, as far as it can be said without the data."""
+    configured = configure(config.method, config.profile, config.training, config.options, _increments(config))
+    branch = _branch(config, configured) if config.branch else None
+    return configured, json.loads(json.dumps(what(config, configured, branch)))
