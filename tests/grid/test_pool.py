@@ -62,7 +62,7 @@ def test_a_grid_goes_on_where_it_stopped(dataset: Path, tmp_path: Path, capfd: p
     (tmp_path / "mine.toml").write_text(f"seeds = [0, 1]\n[settings]\n{settings}\n[methods.ft]\n")
     command = ["grid", str(tmp_path / "mine.toml"), "--out", str(tmp_path / "out")]
     assert main([*command, "--dry-run"]) == 0
-    assert re.search(r"0 of 2 runs are done; the others: about [\d.]+ s with --jobs 1", capfd.readouterr().out)
+    assert re.search(r"0 of 2 runs are done; the others: about [\d.]+ s, 1 at once", capfd.readouterr().out)
     assert not (tmp_path / "out").exists()
     assert main([*command, "--part", "2/2"]) == 0
     assert not (tmp_path / "out/ft-0").exists()

@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Group, RenderableType
 from rich.live import Live
@@ -22,14 +22,24 @@ from ssil.metrics import newest_share
 from ssil.record import Record
 from ssil.statistics import estimate
 
+if TYPE_CHECKING:
+    from ssil.grid.cluster import Cluster  # brings ray, which few have
+
 RECENT = 8
 """How many of the runs that ended last are shown."""
 
 
-def carry_out_left(cells: Sequence[Cell], root: Path, jobs: int, dry_run: bool = False) -> bool:
+def carry_out_left(
+    cells: Sequence[Cell], root: Path, jobs: int, dry_run: bool = False, cluster: "Cluster | None" = None
+) -> bool:
     """Run those cells that are not done, or say what would be run; whether all are done now."""
     if jobs < 1:
         raise UserError(f"jobs: {jobs} is not a number of processes; give 1 or more")
+    with cluster.joined() if cluster else nullcontext(jobs) as at_once:
+        return _carry_out_left(cells, root, at_once, dry_run, cluster)
+
+
+def _carry_out_left(cells: Sequence[Cell], root: Path, jobs: int, dry_run: bool, cluster: "Cluster | None") -> bool:
     done = {cell: record for cell in cells if (record := finished(cell, root))}
     known = {cell: record.summary.seconds for cell, record in done.items() if record.summary}
     left = [cell for cell in cells if cell not in done]
@@ -38,7 +48,7 @@ def carry_out_left(cells: Sequence[Cell], root: Path, jobs: int, dry_run: bool =
         return False
     board = Board(left, known, jobs) if sys.stdout.isatty() else Lines(left, known, jobs)
     with _termination_interrupts(), _how_to_go_on(root), board.shown():
-        outcomes = carry_out(left, root, jobs, board)
+        outcomes = cluster.carry_out(left, root, board) if cluster else carry_out(left, root, jobs, board)
     failed = [outcome for outcome in outcomes if outcome.code]
     for outcome in failed:
         print(f"failed: {outcome.cell.place}: {outcome.reason}", file=sys.stderr)
@@ -54,7 +64,7 @@ def _foresee(left: Sequence[Cell], done: int, known: Mapping[Cell, float], root:
         about = f"  # about {seconds(time_needed)}" if time_needed else ""
         screen.print(f"{' '.join(cell.command(root))}{about}", soft_wrap=True, markup=False)
     total = remaining(list(left), known, jobs)
-    cost = f"about {seconds(total)} with --jobs {jobs}" if total is not None else "nobody knows how long they take"
+    cost = f"about {seconds(total)}, {jobs} at once" if total is not None else "nobody knows how long they take"
     screen.print(f"{done} of {done + len(left)} runs are done" + (f"; the others: {cost}" if left else ""))
 
 
@@ -80,9 +90,14 @@ class Lines(Watcher):
         """Keep the newest."""
         self.tasks[cell] = task
 
+    def lost(self, cell: Cell) -> None:
+        """Say so."""
+        del self.running[cell]
+        self.say(f"{cell.place}: its worker died; it goes on from its last checkpoint")
+
     def ended(self, outcome: Outcome) -> None:
         """Say how, and how long the rest takes."""
-        spent = time.monotonic() - self.running.pop(outcome.cell)
+        spent = time.monotonic() - self.running.pop(outcome.cell, time.monotonic())
         self.outcomes.append(outcome)
         if not outcome.code:
             self.known[outcome.cell] = spent

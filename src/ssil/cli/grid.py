@@ -2,13 +2,17 @@
 
 import re
 from collections.abc import Sequence
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
-from cyclopts import App, Parameter
+from cyclopts import App, Group, Parameter
 
 from ssil.cli.output import console
 from ssil.errors import UserError
+
+if TYPE_CHECKING:
+    from ssil.grid.cluster import Cluster
 
 Item = TypeVar("Item")
 
@@ -30,10 +34,15 @@ Runs go to OUT/SCENARIO/METHOD-SEED. Those that are done are not run again, one
 that was stopped goes on, one that fails stops no other. The same command on
 several machines with --part 1/3, 2/3, 3/3 and a shared OUT splits the work.
 
+On a Ray cluster (pip install 'ssil[cluster]'), nodes need the data but no shared
+disk: records, predictions and checkpoints come to OUT as they are written. A run
+whose worker dies goes on from its last checkpoint, on whichever node.
+
 Examples:
-  ssil grid configs/grids/glyphs.toml --dry-run
-  ssil grid configs/grids/glyphs.toml --jobs 2
-  ssil report runs/glyphs --out report""",
+  ssil grid configs/grids/glyphs-10.toml --dry-run
+  ssil grid configs/grids/glyphs-10.toml --jobs 2
+  ssil grid configs/grids/glyphs-10.toml --on ray --address auto --gpus 0.5
+  ssil report runs/glyphs-10 --out report""",
 )
 
 Jobs = Annotated[int, Parameter(help="runs at once; each takes its share of the cores")]
@@ -48,6 +57,8 @@ Seeds = Annotated[int, Parameter(help="runs with seeds 0 to SEEDS - 1")]
 Out = Annotated[Path, Parameter(help="where the runs are, or go; what is made of them goes beside them")]
 DataRoot = Annotated[Path | None, Parameter(help="where downloads are or go (default: $SSIL_DATA)")]
 
+RAY = Group("On a Ray cluster", sort_key=1)
+
 
 @app.default
 def grid(
@@ -58,14 +69,25 @@ def grid(
     jobs: Jobs = 1,
     part: Part = None,
     dry_run: DryRun = False,
+    on: Annotated[Literal["ray"] | None, Parameter(group=RAY, help="run on a cluster instead of --jobs here")] = None,
+    address: Annotated[
+        str | None,
+        Parameter(group=RAY, metavar="HOST:PORT|auto", help="of the cluster (default: $RAY_ADDRESS, or one here)"),
+    ] = None,
+    cpus: Annotated[float | None, Parameter(group=RAY, help="CPUs a run, which are its threads (default: 1)")] = None,
+    gpus: Annotated[float | None, Parameter(group=RAY, help="GPUs a run, such as 0.5 (default: 0)")] = None,
+    retries: Annotated[
+        int | None, Parameter(group=RAY, help="times a run goes on after its worker died (default: 3)")
+    ] = None,
 ) -> None:
     """Run methods in scenarios with seeds, as many at once as you like; go on where it stopped."""
     from ssil.cli.board import carry_out_left, results  # brings torch
     from ssil.collection import find_runs
     from ssil.grid import finished, read_spec
 
+    cluster = _cluster(on, jobs, address=address, cpus=cpus, gpus=gpus, retries=retries)
     root, cells = out or Path("runs") / spec.stem, some(read_spec(spec), part)
-    complete = carry_out_left(cells, root, jobs, dry_run)
+    complete = carry_out_left(cells, root, jobs, dry_run, cluster)
     if dry_run:
         return
     screen = console()
@@ -76,6 +98,22 @@ def grid(
     screen.print(f"kept in {root} (see: ssil report {root} --out report)")
     if not complete:
         raise SystemExit(1)
+
+
+def _cluster(on: str | None, jobs: int, **asked: Any) -> "Cluster | None":
+    """What the flags say of it."""
+    given = {name: value for name, value in asked.items() if value is not None}
+    if on is None:
+        if given:
+            raise UserError(f"{next(iter(given))}: only a grid on a cluster has it; add --on ray")
+        return None
+    if jobs != 1:
+        raise UserError("jobs: on a cluster, --cpus and --gpus decide how many runs there are at once")
+    if not find_spec("ray"):
+        raise UserError("on: ray is missing; install it with pip install 'ssil[cluster]'")
+    from ssil.grid.cluster import Cluster  # brings ray and torch
+
+    return Cluster(**given)
 
 
 def some(cells: Sequence[Item], part: str | None) -> Sequence[Item]:

@@ -35,6 +35,9 @@ class Watcher:
     def learnt(self, cell: Cell, task: dict[str, Any]) -> None:
         """A task is done, now or before the process went on."""
 
+    def lost(self, cell: Cell) -> None:
+        """Its process died with its node, or was killed; it is begun again, from its last checkpoint on."""
+
     def ended(self, outcome: Outcome) -> None:
         """Its process is gone."""
 
