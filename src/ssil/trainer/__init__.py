@@ -59,7 +59,7 @@ class Trainer:
         network, bench = self.progress.network, self.bench
         if self.of_outputs:
             self.stepper = self.optimizer
-            self.outputs = bench.outputs(network, self.pool.all)
+            self.features = self.work.features(self.pool.all)
             self.row = torch.empty(len(bench.samples), dtype=torch.long)
             self.row[self.pool.all] = torch.arange(len(self.pool.all))
             return
@@ -174,10 +174,9 @@ class Trainer:
     def _step_of_outputs(self, batch: Batch) -> Step:
         """What the loss of a scorer sees of a batch."""
         indices = torch.cat(batch)
-        labels, rows = self.bench.samples.labels[indices].to(self.counts.device), self.row[indices]
-        output = Output(self.outputs.logits[rows], self.outputs.features[rows])
+        labels, features = self.bench.samples.labels[indices].to(self.counts.device), self.features[self.row[indices]]
         head, scorer = self.progress.network.head, self.progress.scorers[MAIN]
-        return Step(labels, output, self.classes, {}, self.counts, head, scorer)
+        return Step(labels, Output(head(features), features), self.classes, {}, self.counts, head, scorer)
 
     def _close_epoch(self, epoch: int) -> None:
         progress = self.progress
