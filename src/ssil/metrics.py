@@ -8,7 +8,6 @@ from statistics import fmean
 from typing import TypedDict
 
 import torch
-from scipy.stats import binom
 from torch import Tensor
 
 from ssil.types import Classes
@@ -72,6 +71,8 @@ def interval(predictions: Predictions, level: float = 0.95) -> tuple[float, floa
 
     Of n images drawn again, the hits are binomial. What another seed would change is not in it.
     """
+    from scipy.stats import binom  # takes a second to import
+
     images, share = len(predictions.labels), _mean(predictions.correct)
     low, high = binom.ppf([(1 - level) / 2, (1 + level) / 2], images, share)
     return 100 * float(low) / images, 100 * float(high) / images

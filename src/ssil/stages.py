@@ -3,7 +3,6 @@
 from copy import deepcopy
 
 import torch
-from sklearn.cluster import KMeans
 from threadpoolctl import threadpool_limits
 from torch import Tensor
 from torch.nn import functional as F
@@ -57,6 +56,8 @@ def imprint_proxies(work: Work) -> None:
 
 def _centres(features: Tensor, count: int, seed: int) -> Tensor:
     """So many k-means centres; a class of fewer images uses its images over again."""
+    from sklearn.cluster import KMeans  # takes a second to import
+
     distinct = min(count, len(features.unique(dim=0)))
     clusters = KMeans(distinct, n_init=10, random_state=seed)
     with threadpool_limits(1):  # several threads would add in any order

@@ -1,7 +1,10 @@
 """The documents' examples do what they say: a block below `<!-- test: NAME -->` is taken word for word."""
 
+import os
 import re
 import shlex
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -23,6 +26,19 @@ def test_the_readmes_first_stream(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     for command in [line for name in ("commands", "chain") for line in block("README.md", name).splitlines()]:
         assert main(shlex.split(command)[1:]) == 0
     exec(block("README.md", "python"), {})
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("document", "name", "last"), [("README.md", "classifier", "W"), ("docs/freezing.md", "commands", "9")]
+)
+def test_a_classifier_of_your_own(document: str, name: str, last: str, tmp_path: Path) -> None:
+    """By a shell, as a reader would paste it."""
+    shell = ["bash", "-euo", "pipefail", "-c", block(document, name)]
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    done = subprocess.run(shell, cwd=tmp_path, env=os.environ | {"PATH": path}, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert last in done.stdout.split("class", 1)[1]
 
 
 @pytest.mark.slow

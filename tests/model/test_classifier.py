@@ -137,7 +137,7 @@ def test_exemplars_that_arrive_again_are_not_kept_twice() -> None:
 
 
 def test_as_many_epochs_as_fit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ssil.model.classifier.LOOKED", 0.02)
+    monkeypatch.setattr("ssil.model.lesson.LOOKED", 0.02)
     one, other = (update(None, settings(epochs=50), pictures(["ant", "bee"]), minutes=m) for m in (1e-5, 1e-2))
     assert (one.epochs, one.classifier.settings.epochs) == (1, 50)
     assert 1 < other.epochs <= 300

@@ -19,6 +19,7 @@ COMMANDS = {
     "rollback": "Let another version of a model be the current one.",
     "rename": "Give a model's class another name.",
     "forget": "Let a model forget a class, and erase the pictures it keeps of it.",
+    "prune": "Remove a model's old versions, and the pictures that only they refer to.",
     "export": "Write a model as an ONNX file, for other programs.",
     "run": "Learn a stream of tasks with a method, or go on with it.",
     "grid": "Run methods in scenarios with seeds, as many at once as you like.",

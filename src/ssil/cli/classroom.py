@@ -9,6 +9,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from ssil.cli.heap import keep_freed_memory
 from ssil.cli.interrupts import Interrupts
+from ssil.cli.model_page import needs_plotly, write_page
 from ssil.cli.output import console, json_line, table
 from ssil.cli.tables import seconds
 from ssil.model.learning import Limits, Published, drops, learn
@@ -27,8 +28,11 @@ def teach(
     init: str | None,
     minutes: float | None,
     json: bool,
+    html: Path | None = None,
 ) -> None:
     """Learn, and tell what it has led to."""
+    if html:
+        needs_plotly()
     keep_freed_memory()
     bars = Progress(
         TextColumn("{task.description}"),
@@ -42,9 +46,13 @@ def teach(
 
     def told(done: int, files: int) -> None:
         bars.update(row, completed=done, total=files)
+        stop()
 
     def watch(_: Course, pace: Pace) -> None:
         bars.update(row, completed=pace.done, total=1.0, description="learning")
+        stop()
+
+    def stop() -> None:
         if interrupts.requested:
             raise KeyboardInterrupt("the model is as it was")
 
@@ -55,6 +63,8 @@ def teach(
         json_line(version=made.version.number, **made.version.history[-1])
     else:
         _tell(model, made)
+    if html:
+        write_page(html, model.resolve().name, made.version, made.update.after, made.update.before)
 
 
 def _tell(model: Path, made: Published) -> None:
@@ -77,7 +87,8 @@ def _tell(model: Path, made: Published) -> None:
         lean = "new" if entry["score_gap"] > 0 else "old"
         screen.print(f"scores lean to the {lean} classes by {abs(entry['score_gap']):.2f} deviations;", end=" ")
     if entry["calibration_error"] is not None:
-        screen.print(f"confidence is off by {entry['calibration_error']:.0f} points on average")
+        plain = f" ({entry['calibration_error_plain']:.0f} before it was adjusted)" if entry["temperature"] != 1 else ""
+        screen.print(f"confidence is off by {entry['calibration_error']:.0f} points on average{plain}")
     screen.print(f"kept in {model} (see: ssil inspect {model}; ssil predict {model} PICTURE)")
 
 

@@ -34,10 +34,10 @@ def export(
     from ssil.model.export import export as write
 
     found = ModelDirectory(model).load(version)
-    settings, look = found.classifier.settings, found.classifier.settings.look()
+    known, settings, look = found.classifier, found.classifier.settings, found.classifier.settings.look()
     metadata = {"method": settings.method, "version": str(found.number)}
     try:
-        write(found.classifier.snapshot, transform(look), look.size, look.channels, out, metadata=metadata)
+        write(known.snapshot, transform(look), look.size, look.channels, out, known.temperature, metadata)
     except OSError as error:
         raise UserError(f"out: {out} can't be written ({error.strerror}); give another") from None
     size = f"{look.size} x {look.size} x {look.channels}"

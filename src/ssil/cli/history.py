@@ -33,7 +33,7 @@ def history(model: Annotated[Path, Parameter(help="the model's directory")], /, 
         mark = f"{number} (current)" if number == current else str(number)
         marks = (entry.get(name) for name in ("old_before", "old_after", "new_after"))
         numbers = ("-" if value is None else f"{value:.1f} %" for value in marks)
-        when, parent, pictures = entry["time"], str(entry["parent"] or "-"), str(entry.get("pictures", "-"))
+        when, parent, pictures = (str(entry.get(name) or "-") for name in ("time", "parent", "pictures"))
         shown.add_row(mark, parent, when, _what(entry), pictures, *numbers)
     console().print(shown)
 
@@ -48,7 +48,7 @@ def _what(entry: Mapping[str, Any]) -> str:
         return f"forgot {entry['forgotten']}"
     if "renamed" in entry:
         return " is now ".join(entry["renamed"])
-    parts = (f"{words}{_few(entry[kind])}" for kind, words in (("new", "+ "), ("more", "more of ")) if entry[kind])
+    parts = (f"{words}{_few(entry[kind])}" for kind, words in (("new", "+ "), ("more", "more of ")) if entry.get(kind))
     return "; ".join(parts)
 
 

@@ -11,6 +11,7 @@ app = App(
     name="inspect",
     help_epilogue="""Examples:
   ssil inspect birds
+  ssil inspect birds --html birds.html
   ssil inspect birds --json""",
 )
 
@@ -21,15 +22,21 @@ def inspect(
     /,
     *,
     version: Annotated[int | None, Parameter(help="of the model (default: the current one)")] = None,
+    html: Annotated[Path | None, Parameter(help="write it as a page too, FILE.html")] = None,
     json: Json = False,
 ) -> None:
     """Show a model's classes, what it keeps of each, and how well it knows it."""
-    from ssil.model.classifier import judged  # brings torch
+    from ssil.cli.model_page import needs_plotly, write_page  # brings torch
+    from ssil.model.classifier import judged
     from ssil.model.disk import ModelDirectory
 
+    if html:
+        needs_plotly()
     directory = ModelDirectory(model)
     found = directory.load(version)
     known, marks = found.classifier, judged(found.classifier)
+    if html:
+        write_page(html, model.resolve().name, found, marks)
     rows: list[dict[str, Any]] = [
         {
             "class": name,

@@ -21,7 +21,7 @@ What the model keeps are --memory pictures in all, as files in MODEL/pictures.
 
 Examples:
   ssil learn birds photos/first-week
-  ssil learn birds photos/second-week --max-drop 5
+  ssil learn birds photos/second-week --max-drop 5 --html update.html
   ssil predict birds somebody.jpg""",
 )
 
@@ -32,17 +32,20 @@ def learn(
     images: Annotated[str, Parameter(help="pictures of one class or more")],
     /,
     *,
-    method: Annotated[str | None, Parameter(help="how classes are learnt, see `ssil methods` (default: ssil)")] = None,
+    method: Annotated[str | None, Parameter(help="how classes are learnt, see `ssil methods` (default: eeil)")] = None,
     option: Annotated[
         list[str] | None, Parameter(metavar="NAME=VALUE", negative_iterable="", help="the method's own options")
     ] = None,
     memory: Annotated[int | None, Parameter(help="pictures to keep in all (default: 2000)")] = None,
     memory_mb: Annotated[float | None, Parameter(help="megabytes of pictures to keep, instead of a number")] = None,
-    backbone: Annotated[str | None, Parameter(help="the network (default: resnet18_small)")] = None,
+    backbone: Annotated[str | None, Parameter(help="the network (default: resnet18)")] = None,
     image_size: Annotated[int | None, Parameter(help="pixels a side (default: 64)")] = None,
     grey: Annotated[bool | None, Parameter(negative="", help="see pictures without colour")] = None,
     flip: Annotated[bool | None, Parameter(help="whether mirrored pictures are as good (default: yes)")] = None,
     init: Annotated[str | None, Parameter(help="first weights: a .safetensors file, or a name on the hub")] = None,
+    freeze: Annotated[
+        bool | None, Parameter(negative="", help="learn only the head, on features of --init, computed once")
+    ] = None,
     minutes: Annotated[float | None, Parameter(help="train for about so long, instead of so many epochs")] = None,
     epochs: Annotated[int | None, Parameter(help="of the first update (default: 30)")] = None,
     later_epochs: Annotated[int | None, Parameter(help="of each later update (default: 20)")] = None,
@@ -51,6 +54,7 @@ def learn(
     seed: Annotated[int | None, Parameter(help="of first weights, exemplars, batches (default: 0)")] = None,
     max_drop: Annotated[float | None, Parameter(help="points that the old classes may lose together")] = None,
     max_class_drop: Annotated[float | None, Parameter(help="points that any old class may lose")] = None,
+    html: Annotated[Path | None, Parameter(help="write what the update has changed as a page, FILE.html")] = None,
     json: Json = False,
 ) -> None:
     """Learn new classes, or more of known ones, and keep the old."""
@@ -67,6 +71,7 @@ def learn(
         "image_size": image_size,
         "grey": grey,
         "flip": flip,
+        "freeze": freeze,
         "epochs": epochs,
         "later_epochs": later_epochs,
         "batch": batch,
@@ -74,4 +79,4 @@ def learn(
         "seed": seed,
     }
     given = {name: value for name, value in asked.items() if value is not None}
-    teach(model, images, given, Limits(max_drop, max_class_drop), init, minutes, json)
+    teach(model, images, given, Limits(max_drop, max_class_drop), init, minutes, json, html)

@@ -43,11 +43,12 @@ def predict(
     from ssil.model.gallery import gallery
 
     classifier = ModelDirectory(model).load(version).classifier
-    found, unreadable = gallery([pictures, *more], sys.stdin.buffer)
-    answers = Answers("json" if json else "csv" if csv else "plain", unknown)
-    for guess in guesses(classifier, found, top):
-        answers.add(guess)
-    for remark in unreadable:
-        print(f"{remark.path}: {remark.reason}", file=sys.stderr)
+    answers, unreadable = Answers("json" if json else "csv" if csv else "plain", unknown), 0
+    for found, remarks in gallery([pictures, *more], sys.stdin.buffer, classifier.settings.look()):
+        for guess in guesses(classifier, found, top):
+            answers.add(guess)
+        for remark in remarks:
+            print(f"{remark.path}: {remark.reason}", file=sys.stderr)
+        unreadable += len(remarks)
     if unreadable:
         raise SystemExit(1)

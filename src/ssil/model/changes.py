@@ -39,9 +39,8 @@ def forget(directory: ModelDirectory, name: str) -> Version:
             tuple(group for c, group in enumerate(groups) if c != label) for groups in (known.exemplars, known.quiz)
         )
         rest = replace(known, snapshot=without(known.snapshot, label), exemplars=exemplars, quiz=quiz)
-        made = _publish(directory, before, rest, forgotten=name)
-        directory.erase(name)
-        return made
+        directory.erase(name)  # first, so that a kill leaves a class that can still be forgotten
+        return _publish(directory, before, rest, forgotten=name)
 
 
 def _label(classifier: Classifier, name: str) -> int:

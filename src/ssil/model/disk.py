@@ -3,29 +3,31 @@
 docs/model-directory.md describes it. Nothing in it is code, and nothing is unpickled.
 """
 
-import json
+import math
+import re
 import shutil
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
 
-import safetensors.torch
-from safetensors import SafetensorError
+import torch
 
-from ssil.checkpoint import pack, write_atomic, write_json
+from ssil.checkpoint import pack, write_atomic
+from ssil.data import Resident
 from ssil.errors import UserError
-from ssil.files import locked
-from ssil.model.classifier import Classifier, Groups, bench_for
-from ssil.model.pictures import Picture, checksum
+from ssil.files import aside
+from ssil.model import features
+from ssil.model.classifier import Classifier
+from ssil.model.pictures import Groups, Picture, checksum
+from ssil.model.sealed import FORMAT, folder_name, picture, reason, refuse_strange, seal, sealed, tensors, text
 from ssil.model.settings import ModelSettings, make_settings
+from ssil.model.shelf import MODEL, PICTURES, WEIGHTS, History, Shelf
+from ssil.model.sight import bench_for
 from ssil.saved import restore_snapshot, snapshot_tensors
-from ssil.types import Classes
-
-FORMAT = 1
-CURRENT, MODEL, WEIGHTS, PICTURES = "current.json", "model.json", "weights.safetensors", "pictures"
+from ssil.snapshot import Snapshot
+from ssil.types import Classes, Samples
 
 
 @dataclass(frozen=True)
@@ -41,109 +43,85 @@ class Version:
         return [task + 1 for task in self.classifier.classes.task_of().tolist()]
 
 
-class ModelDirectory:
+class ModelDirectory(Shelf):
     """Readers see the current version or an earlier one, never a part of one; writers take turns."""
 
     def __init__(self, folder: Path, trusted: Collection[str] = ()) -> None:
         """Of methods and backbones that are code of their own only those are loaded which are `trusted`."""
-        self.folder, self.trusted = folder, trusted
-
-    @property
-    def exists(self) -> bool:
-        """Whether there is a model."""
-        return (self.folder / CURRENT).exists()
-
-    def locked(self) -> Any:
-        """Hold the directory for an update: a second writer is told to wait."""
-        ours = self.folder.is_dir() and (self.exists or {path.name for path in self.folder.iterdir()} <= {"lock"})
-        return locked(self.folder, "model", ours)
-
-    def numbers(self) -> list[int]:
-        """The versions that are kept."""
-        return sorted(int(path.name) for path in (self.folder / "versions").glob("[0-9]*"))
-
-    def current(self) -> int:
-        """The version that predicts."""
-        if not self.exists:
-            raise UserError(f"model: {self.folder} holds no model; make one with: ssil learn {self.folder} IMAGES")
-        return int(_sealed(self.folder / CURRENT)["version"])
+        super().__init__(folder)
+        self.trusted = trusted
 
     def load(self, number: int | None = None) -> Version:
         """A version, the current one if not said otherwise; weights are checked now, pictures when they are read."""
-        number = self.current() if number is None else number
-        folder = self._version(number)
+        refuse_strange(self.folder)
+        if number is not None:
+            return self._load(number)
+        while True:
+            number = self.current()
+            try:
+                return self._load(number)
+            except UserError:  # unless it is another by now
+                if self.current() == number:
+                    raise
+
+    def _load(self, number: int) -> Version:
+        folder = self.version(number)
         if not folder.is_dir():
             kept = ", ".join(map(str, self.numbers()))
             raise UserError(f"version: {number} is not kept in {self.folder}; there are {kept}")
-        said = _sealed(folder / MODEL)
+        return self._read(folder, number)
+
+    def _read(self, folder: Path, number: int) -> Version:
+        said = sealed(folder / MODEL)
         try:
-            return self._restored(number, said)
-        except (KeyError, TypeError, ValueError, AttributeError, RuntimeError, IndexError) as error:
-            raise UserError(f"model: {folder / MODEL} is not what it should be ({_first_line(error)})") from None
+            return self._restored(folder, number, said)
+        except UserError:
+            raise
+        except Exception as error:  # of any kind that a stranger's nonsense can bring about
+            raise UserError(f"model: {folder / MODEL} is not what it should be ({reason(error)})") from None
 
-    def _restored(self, number: int, said: Mapping[str, Any]) -> Version:
-        folder, settings = self._version(number), make_settings(said["settings"])
+    def _restored(self, folder: Path, number: int, said: Mapping[str, Any]) -> Version:
+        settings = make_settings(said["settings"])
         _refuse_code(folder / MODEL, settings, self.trusted)
-        classes = Classes(tuple(said["classes"]["names"]), tuple(said["classes"]["bounds"]))
-        tensors = _tensors(folder / WEIGHTS, said["weights"])
-        snapshot = restore_snapshot(tensors, settings.configured().method, classes, bench_for(settings))
+        classes = Classes(tuple(map(text, said["classes"]["names"])), tuple(said["classes"]["bounds"]))
+        weights = tensors(folder / WEIGHTS, said["weights"])
+        snapshot = restore_snapshot(weights, settings.configured().method, classes, bench_for(settings))
+        _try(snapshot, settings)
         exemplars, quiz = (self._pictures(said[kind], classes.seen) for kind in ("exemplars", "quiz"))
-        return Version(number, Classifier(settings, snapshot, exemplars, quiz), tuple(said["history"]))
+        history = tuple(dict(entry) for entry in said["history"])
+        temperature = float(said.get("temperature", 1.0))
+        if not 0 < temperature < math.inf:
+            raise ValueError(f"temperature {temperature}")
+        return Version(number, Classifier(settings, snapshot, exemplars, quiz, temperature), history)
 
-    def publish(self, classifier: Classifier, history: Sequence[Mapping[str, Any]]) -> Version:
+    def publish(self, classifier: Classifier, history: History) -> Version:
         """Write a new version aside, check it by loading it, and make it the current one by a rename."""
         number = max(self.numbers(), default=0) + 1
-        part = self._version(number).with_name(f".{number:04d}.part")
-        shutil.rmtree(part, ignore_errors=True)
+        folder = self.version(number)
+        shutil.rmtree(aside(folder), ignore_errors=True)
+        with self.writing():
+            self._write(aside(folder), number, classifier, history)
+            made = self._read(aside(folder), number)
+            aside(folder).replace(folder)
+        self.point_to(number)
+        return made
+
+    def _write(self, folder: Path, number: int, classifier: Classifier, history: History) -> None:
         exemplars, quiz = (self._keep(classifier, groups) for groups in (classifier.exemplars, classifier.quiz))
         weights = pack(snapshot_tensors(classifier.snapshot))
-        write_atomic(part / WEIGHTS, weights)
-        classes = {"names": classifier.classes.names, "bounds": classifier.classes.bounds}
+        write_atomic(folder / WEIGHTS, weights)
         said = {
             "format": FORMAT,
             "version": number,
             "settings": classifier.settings.model_dump(mode="json"),
-            "classes": classes,
+            "classes": {"names": classifier.classes.names, "bounds": classifier.classes.bounds},
             "weights": checksum(weights),
+            "temperature": classifier.temperature,
             "exemplars": exemplars,
             "quiz": quiz,
             "history": [*history],
         }
-        _seal(part / MODEL, said)
-        part.replace(self._version(number))
-        made = self.load(number)
-        self.point_to(number)
-        return made
-
-    def entry(self, number: int) -> Mapping[str, Any]:
-        """The update that made a version."""
-        entry: Mapping[str, Any] = _sealed(self._version(number) / MODEL)["history"][-1]
-        return entry
-
-    def size(self) -> int:
-        """Bytes on disk, all versions and pictures together."""
-        return sum(path.stat().st_size for path in self.folder.rglob("*") if path.is_file())
-
-    def erase(self, class_name: str) -> None:
-        """Take a class's pictures out of every version that is kept, and off the disk."""
-        for number in self.numbers():
-            path = self._version(number) / MODEL
-            said = _sealed(path)
-            if class_name in said["classes"]["names"]:
-                label = said["classes"]["names"].index(class_name)
-                said["exemplars"][label], said["quiz"][label] = [], []
-                _seal(path, said)
-        shutil.rmtree(self._album(class_name), ignore_errors=True)
-
-    def _album(self, class_name: str) -> Path:
-        return self.folder / PICTURES / quote(class_name, safe=" ")
-
-    def point_to(self, number: int) -> None:
-        """Let this version be the current one."""
-        _seal(self.folder / CURRENT, {"format": FORMAT, "version": number})
-
-    def _version(self, number: int) -> Path:
-        return self.folder / "versions" / f"{number:04d}"
+        seal(folder / MODEL, said)
 
     def _keep(self, classifier: Classifier, groups: Groups) -> list[list[dict[str, str]]]:
         """The pictures of each class as files, which versions share."""
@@ -154,7 +132,7 @@ class ModelDirectory:
 
     def _file(self, class_name: str, picture: Picture) -> dict[str, str]:
         data = picture.read()
-        path = self._album(class_name) / f"{picture.digest}{_suffix(data)}"
+        path = self.folder / PICTURES / folder_name(class_name) / f"{picture.digest}{_suffix(data)}"
         if not path.exists():
             write_atomic(path, data)
         return {
@@ -162,6 +140,7 @@ class ModelDirectory:
             "sha256": picture.digest,
             "name": picture.name,
             "origin": picture.origin,
+            **features.keep(path, picture),
         }
 
     def _pictures(self, said: Sequence[Sequence[Mapping[str, str]]], classes: int) -> Groups:
@@ -172,12 +151,24 @@ class ModelDirectory:
         return found
 
     def _picture(self, said: Mapping[str, str]) -> Picture | None:
-        path = self.folder / said["file"]
-        if Path(said["file"]).parts[:1] != (PICTURES,) or ".." in Path(said["file"]).parts:
-            raise UserError(f"model: {said['file']!r} is none of its pictures; the model is not to be trusted")
-        if not path.exists():
-            return None
-        return Picture(said["name"], said["sha256"], partial(_content, path, said["sha256"]), said["origin"])
+        file, digest, name, origin = (text(said[field]) for field in ("file", "sha256", "name", "origin"))
+        if Path(file).parts[:1] != (PICTURES,) or ".." in Path(file).parts:
+            raise UserError(f"model: {file!r} is none of its pictures; the model is not to be trusted")
+        if not re.fullmatch("[0-9a-f]{32}", digest):
+            raise ValueError(f"{digest!r} is no checksum")
+        path = self.folder / file
+        known = features.kept(path, said.get("features"))
+        return Picture(name, digest, partial(picture, path, digest), origin, known) if path.exists() else None
+
+
+def _try(snapshot: Snapshot, settings: ModelSettings) -> None:
+    """Look at a black picture: shapes that don't fit must not wait for somebody's."""
+    look, first = settings.look(), torch.zeros(1, dtype=torch.long)
+    black = torch.zeros(1, look.size, look.size, look.channels, dtype=torch.uint8)
+    bench = bench_for(settings, Samples(Resident(black), first))
+    scores = snapshot.scores(bench.outputs(snapshot.network, first))
+    if scores.shape != (1, snapshot.classes.seen):
+        raise ValueError(f"{scores.shape[1]} scores for {snapshot.classes.seen} classes")
 
 
 def _refuse_code(path: Path, settings: ModelSettings, trusted: Collection[str]) -> None:
@@ -190,47 +181,3 @@ def _refuse_code(path: Path, settings: ModelSettings, trusted: Collection[str]) 
 def _suffix(data: bytes) -> str:
     kinds = {b"\xff\xd8": ".jpg", b"\x89PNG": ".png", b"RIFF": ".webp", b"GIF8": ".gif", b"BM": ".bmp"}
     return next((suffix for start, suffix in kinds.items() if data.startswith(start)), ".image")
-
-
-def _content(path: Path, digest: str) -> bytes:
-    data = path.read_bytes()
-    if checksum(data) != digest:
-        raise UserError(f"model: {path} is damaged (its checksum differs); delete it, or restore it")
-    return data
-
-
-def _seal(path: Path, said: Mapping[str, Any]) -> None:
-    """A JSON file with its own checksum."""
-    write_json(path, {**said, "checksum": _checksum(said)})
-
-
-def _checksum(said: Mapping[str, Any]) -> str:
-    return checksum(json.dumps(said, sort_keys=True, ensure_ascii=False).encode())
-
-
-def _sealed(path: Path) -> dict[str, Any]:
-    """What `_seal` has written; a damaged or strange file is named."""
-    try:
-        said = json.loads(path.read_bytes())
-        given = said.pop("checksum")
-    except (OSError, ValueError, KeyError, AttributeError, TypeError, RecursionError) as error:
-        raise UserError(f"model: {path} can't be read ({_first_line(error)}); restore it, or roll back") from None
-    if given != _checksum(said):
-        raise UserError(f"model: {path} is damaged (its checksum differs); restore it, or roll back")
-    if said.get("format") != FORMAT:
-        raise UserError(f"model: {path} has format {said.get('format')!r}; this ssil reads format {FORMAT}")
-    return dict(said)
-
-
-def _tensors(path: Path, digest: str) -> dict[str, Any]:
-    try:
-        data = path.read_bytes()
-        if checksum(data) != digest:
-            raise UserError(f"model: {path} is damaged (its checksum differs); restore it, or roll back")
-        return safetensors.torch.load(data)
-    except (OSError, SafetensorError) as error:
-        raise UserError(f"model: {path} can't be read ({_first_line(error)}); restore it, or roll back") from None
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).splitlines()[0] if str(error) else type(error).__name__

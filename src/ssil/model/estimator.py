@@ -22,6 +22,7 @@ from ssil.model.disk import ModelDirectory
 from ssil.model.pictures import Picture
 from ssil.model.quiz import Marks
 from ssil.model.settings import ModelSettings, make_settings
+from ssil.nn.pretrained import read_pretrained
 
 Shown = Sequence[str | Path | Image.Image] | NDArray[np.uint8]
 """Pictures: paths, Pillow's images, or an array (N, H, W) or (N, H, W, C) of bytes."""
@@ -31,18 +32,20 @@ class IncrementalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
     """A classifier that learns new classes call by call: each `partial_fit` is one update.
 
     Pictures are paths, Pillow's images or an array of bytes; labels are names, or whole numbers. The parameters are the
-    settings of `ssil learn`.
+    settings of `ssil learn`; `init` names first weights, which are read only when learning begins.
     """
 
     def __init__(
         self,
-        method: str = "ssil",
+        method: str = "eeil",
         memory: int = 2000,
         *,
-        backbone: str = "resnet18_small",
+        backbone: str = "resnet18",
         image_size: int = 64,
         grey: bool = False,
         flip: bool = True,
+        init: str | None = None,
+        freeze: bool = False,
         options: Mapping[str, Any] | None = None,
         epochs: int = 30,
         later_epochs: int = 20,
@@ -56,6 +59,8 @@ class IncrementalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         self.image_size = image_size
         self.grey = grey
         self.flip = flip
+        self.init = init
+        self.freeze = freeze
         self.options = options
         self.epochs = epochs
         self.later_epochs = later_epochs
@@ -76,7 +81,9 @@ class IncrementalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         shown = list(pictures(X))
         if len(shown) != len(labels):
             raise UserError(f"y: {len(labels)} labels for {len(shown)} pictures; give one each")
-        made = update(classifier, self._settings(), list(zip(shown, map(str, labels), strict=True)))
+        arrived = list(zip(shown, map(str, labels), strict=True))
+        init = read_pretrained(self.init) if self.init and not classifier else None
+        made = update(classifier, self._settings(), arrived, init=init)
         kind = int if np.issubdtype(labels.dtype, np.integer) else str
         self.classifier_, self.before_, self.after_ = made.classifier, made.before, made.after
         self.classes_ = np.array([kind(name) for name in made.classifier.classes.names])
@@ -119,14 +126,14 @@ class IncrementalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         """The current version of a model's directory."""
         found = ModelDirectory(Path(folder)).load().classifier
         settings = found.settings
-        made = cls(**{name: getattr(settings, name) for name in cls._get_param_names()})
+        made = cls(**{name: getattr(settings, name) for name in cls._get_param_names() if name != "init"})
         names = found.classes.names
         made.classifier_, made.before_, made.after_ = found, None, None
         made.classes_ = np.array([int(name) for name in names] if all(map(str.isdecimal, names)) else names)
         return made
 
     def _settings(self) -> ModelSettings:
-        given = {name: getattr(self, name) for name in self._get_param_names()}
+        given = {name: getattr(self, name) for name in self._get_param_names() if name != "init"}
         return make_settings({**given, "options": dict(self.options or {})})
 
     def _repr_html_(self) -> str:

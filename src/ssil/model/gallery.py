@@ -1,44 +1,56 @@
 """Pictures to be named: files, folders, standard input; each looked at before the model sees it."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import partial
+from itertools import chain, islice
 from pathlib import Path
 from typing import BinaryIO
 
+from ssil.data import ahead
 from ssil.data.decode import UnreadableError, whole
 from ssil.data.encoded import pool, workers
-from ssil.data.listing import Remark, content, plain, why
+from ssil.data.listing import Look, Remark, content, plain, why
 from ssil.errors import UserError
 from ssil.model.pictures import Picture
 
 SUFFIXES = frozenset({".jpg", ".jpeg", ".png", ".webp", ".gif", ".bmp", ".tif", ".tiff", ".ppm", ".avif"})
+PART = 128
+"""How many pictures are in memory at a time; as many are read ahead."""
 
 
-def gallery(names: Sequence[str], stdin: BinaryIO) -> tuple[list[Picture], list[Remark]]:
-    """The pictures that can be read, in order, and remarks on the others."""
-    places = [place for name in names for place in _places(name)]
-    found = pool(workers()).map(lambda place: _looked_at(place, stdin), places)
-    good, bad = list[Picture](), list[Remark]()
-    for one in found:
-        (good if isinstance(one, Picture) else bad).append(one)  # type: ignore[arg-type]
-    return good, bad
+def gallery(names: Sequence[str], stdin: BinaryIO, look: Look) -> Iterator[tuple[list[Picture], list[Remark]]]:
+    """Some at a time, in order: the pictures that can be read, and remarks on the others.
+
+    Those that will be looked at in their full size stay decoded.
+    """
+    places = chain.from_iterable([_places(name) for name in names])
+    parts = iter(lambda: [*islice(places, PART)], [])
+    return ahead(partial(_part, stdin=stdin, look=look), parts, depth=1)
 
 
-def _places(name: str) -> Iterator[str]:
+def _part(places: Sequence[str], stdin: BinaryIO, look: Look) -> tuple[list[Picture], list[Remark]]:
+    found = [*pool(workers()).map(partial(_looked_at, stdin=stdin, look=look), places)]
+    good = [one for one in found if isinstance(one, Picture)]
+    return good, [one for one in found if isinstance(one, Remark)]
+
+
+def _places(name: str) -> list[str]:
     path = Path(name)
     if name == "-" or path.is_file():
-        yield name
-    elif path.is_dir():
-        yield from (str(file) for file in sorted(path.rglob("*")) if file.suffix.lower() in SUFFIXES)
-    else:
-        raise UserError(f"pictures: there is no {name}; give files, folders, or - for standard input")
+        return [name]
+    if path.is_dir():
+        return [str(file) for file in sorted(path.rglob("*")) if file.suffix.lower() in SUFFIXES]
+    raise UserError(f"pictures: there is no {name}; give files, folders, or - for standard input")
 
 
-def _looked_at(place: str, stdin: BinaryIO) -> Picture | Remark:
+def _looked_at(place: str, stdin: BinaryIO, look: Look) -> Picture | Remark:
     try:
         data = stdin.read() if place == "-" else content(Path(place))
-        whole(data)
+        pixels = whole(data, look.channels)
     except OSError as error:
         return Remark(plain(place), why(error))
     except UnreadableError as error:
         return Remark(plain(place), str(error))
-    return Picture.of(plain(place), data)
+    small = min(pixels.shape[:2]) < 2 * look.size
+    return replace(Picture.of(plain(place), data), pixels=pixels if small else None)

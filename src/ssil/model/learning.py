@@ -105,6 +105,8 @@ def _entry(images: str, arrived: Labelled, before: Version | None, made: Update,
         "old_before": made.before.accuracy(known) if made.before else None,
         "old_after": made.after.accuracy(known) if made.after else None,
         "new_after": made.after.accuracy(set(made.classifier.classes.names) - set(known)) if made.after else None,
+        "temperature": made.classifier.temperature,
         "calibration_error": made.after.calibration_error if made.after else None,
+        "calibration_error_plain": made.plain.calibration_error if made.plain else None,
         "score_gap": made.after.score_gap if made.after else None,
     }

@@ -2,17 +2,20 @@
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import partial
 from hashlib import sha256
+from pathlib import Path
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
+from torch import Tensor
 
 from ssil.data import Asked, Remark, Told, gathered
 from ssil.data.assemble import on_classes, viewed
 from ssil.data.encoded import Encoded
-from ssil.data.listing import Look
+from ssil.data.listing import Look, content, why
 from ssil.data.store.shrink import shrink
 from ssil.errors import UserError
 from ssil.types import Samples
@@ -27,11 +30,19 @@ class Picture:
     read: Callable[[], bytes]
     origin: str = ""
     """The checksum of the picture that it is a smaller copy of, if it is one."""
+    features: Callable[[], Tensor] | None = None
+    """How to read what a frozen backbone made of it when it arrived, if there is one."""
+    pixels: NDArray[np.uint8] | None = field(default=None, compare=False)
+    """The picture itself, where it is decoded already."""
 
     @classmethod
     def of(cls, name: str, data: bytes, origin: str = "") -> "Picture":
         """One that is in memory."""
         return cls(name, checksum(data), lambda: data, origin)
+
+    def with_features(self, features: Tensor) -> "Picture":
+        """The same, with what a frozen backbone makes of it."""
+        return replace(self, features=lambda: features)
 
     @property
     def known_as(self) -> str:
@@ -41,7 +52,8 @@ class Picture:
     def shrunk(self, short_side: int, channels: int) -> "Picture":
         """A copy to keep: no larger than needed, in memory."""
         data = bytes(shrink(self.read(), short_side, channels))
-        return Picture.of(self.name, data, self.known_as if checksum(data) != self.digest else self.origin)
+        copy = Picture.of(self.name, data, self.known_as if checksum(data) != self.digest else self.origin)
+        return replace(copy, features=self.features)
 
 
 def checksum(data: bytes) -> str:
@@ -49,8 +61,22 @@ def checksum(data: bytes) -> str:
     return sha256(data).hexdigest()[:32]
 
 
+def intact(path: Path, digest: str) -> bytes:
+    """A kept file's content; one that has changed is refused by name."""
+    try:
+        data = content(path)
+    except OSError as error:
+        raise UserError(f"model: {path} can't be read ({why(error)}); delete it, or restore it") from None
+    if checksum(data) != digest:
+        raise UserError(f"model: {path} is damaged (its checksum differs); delete it, or restore it")
+    return data
+
+
 DECODED = 1 << 30
 """Bytes of decoded pictures that are held in memory."""
+
+Groups = tuple[tuple["Picture", ...], ...]
+"""Pictures by class, in order of arrival; exemplars the most valuable first."""
 
 Labelled = Sequence[tuple[Picture, str]]
 """Pictures, each with its class."""
@@ -77,7 +103,8 @@ class Pictures:
     def samples(self, labels: Sequence[int], look: Look) -> Samples:
         """Ready to be learnt from, or looked at; decoded once and for all if they are always seen alike."""
         digests = np.array([list(bytes.fromhex(picture.digest)) for picture in self.members], np.uint8).reshape(-1, 16)
-        images = Encoded(self, np.arange(len(self.members)), look, digests, digests)
+        held = {row: picture.pixels for row, picture in enumerate(self.members) if picture.pixels is not None}
+        images = Encoded(self, np.arange(len(self.members)), look, digests, digests, held={**held})
         small = look.augment != "crop" and len(images) * math.prod(images.shape) <= DECODED
         return Samples(viewed(images) if small else images, torch.tensor(labels, dtype=torch.long))
 

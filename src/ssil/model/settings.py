@@ -10,7 +10,7 @@ from ssil.recipes import Configured, configure
 
 Positive = Annotated[int, Field(ge=1)]
 
-FIXED = ("backbone", "image_size", "grey", "method")
+FIXED = ("backbone", "image_size", "grey", "method", "freeze")
 """The settings that make the network: they stay what they were at the first update."""
 
 
@@ -19,10 +19,11 @@ class ModelSettings(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    backbone: str = Field("resnet18_small", description="the network")
+    backbone: str = Field("resnet18", description="the network")
     image_size: Positive = Field(64, description="pixels a side at which pictures are seen")
     grey: bool = Field(False, description="see pictures without colour")
-    method: str = Field("ssil", description="how classes are learnt, see `ssil methods`")
+    method: str = Field("eeil", description="how classes are learnt, see `ssil methods`")
+    freeze: bool = Field(False, description="learn only the head, on features of --init that are computed once")
 
     options: dict[str, Any] = Field(default_factory=dict, description="the method's own options, name=value")
     memory: Positive = Field(2000, description="pictures to keep in all")

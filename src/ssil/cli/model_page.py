@@ -1,0 +1,26 @@
+"""What `--html` of `ssil learn` and `ssil inspect` writes."""
+
+from importlib.util import find_spec
+from pathlib import Path
+
+from ssil.errors import UserError
+from ssil.files import replacing
+from ssil.model.disk import Version
+from ssil.model.quiz import Marks
+
+
+def needs_plotly() -> None:
+    """Say what is missing before anything is done."""
+    if not find_spec("plotly"):
+        raise UserError("html: plotly is missing; install it with pip install 'ssil[report]'")
+
+
+def write_page(path: Path, title: str, version: Version, after: Marks | None, before: Marks | None = None) -> None:
+    """A version as a page."""
+    from ssil.report.model import Judged, model_page
+
+    try:
+        with replacing(path) as file:
+            file.write(model_page(title, Judged(version, after, before)).encode())
+    except OSError as error:
+        raise UserError(f"html: {path} can't be written ({error.strerror}); give another file") from None

@@ -1,0 +1,164 @@
+"""A model's directory as files: which versions it holds, which one predicts, who may write, and what may go."""
+
+import re
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from itertools import takewhile
+from pathlib import Path
+from typing import Any
+
+from ssil.errors import UserError
+from ssil.files import LOCK, aside, locked
+from ssil.model.sealed import FORMAT, entries, refuse_strange, seal, sealed
+
+CURRENT, MODEL, WEIGHTS, PICTURES, VERSIONS = (
+    "current.json",
+    "model.json",
+    "weights.safetensors",
+    "pictures",
+    "versions",
+)
+PARTS = (".*.part", "versions/.*.part", "versions/*/.*.part", "pictures/*/.*.part")
+"""What is being written, or removed."""
+KEPT = re.compile(r"[0-9a-f]{32}(-[0-9a-f]{32})?\.\w+")
+"""Names of pictures, and of their features."""
+
+History = Sequence[Mapping[str, Any]]
+
+
+class Shelf:
+    """Versions in folders of their own, the pictures they share, and one small file that names the current."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    @property
+    def exists(self) -> bool:
+        """Whether there is a model."""
+        return (self.folder / CURRENT).exists()
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Hold the directory for a change, and leave it tidy; a second writer is told to wait."""
+        refuse_strange(self.folder)
+        with locked(self.folder, "model", self._ours()):
+            try:
+                yield
+            finally:
+                self._tidy()
+
+    def _ours(self) -> bool:
+        """Also where a first update was killed."""
+        found = {path.name for path in self.folder.iterdir()} if self.folder.is_dir() else set()
+        begun = LOCK in found and found <= {LOCK, VERSIONS, PICTURES, f".{CURRENT}.part"}
+        return self.exists or begun or not found
+
+    def numbers(self) -> list[int]:
+        """The versions that are kept."""
+        return sorted(int(path.name) for path in (self.folder / VERSIONS).glob("*") if path.name.isdecimal())
+
+    def current(self) -> int:
+        """The version that predicts."""
+        if not self.exists:
+            raise UserError(f"model: {self.folder} holds no model; make one with: ssil learn {self.folder} IMAGES")
+        path = self.folder / CURRENT
+        number = sealed(path).get("version")
+        if not isinstance(number, int):
+            raise UserError(f"model: {path} is not what it should be (version {number!r}); restore it")
+        return number
+
+    def version(self, number: int) -> Path:
+        """The folder of a version."""
+        return self.folder / VERSIONS / f"{number:04d}"
+
+    @contextmanager
+    def writing(self) -> Iterator[None]:
+        """Tell the user of a full disk, and the like."""
+        try:
+            yield
+        except OSError as error:
+            cure = "make room, and try again; it predicts as before"
+            raise UserError(f"model: {self.folder} can't be written ({error.strerror}); {cure}") from None
+
+    def point_to(self, number: int) -> None:
+        """Let this version be the current one."""
+        with self.writing():
+            seal(self.folder / CURRENT, {"format": FORMAT, "version": number})
+
+    def entry(self, number: int) -> Mapping[str, Any]:
+        """The update that made a version."""
+        return [{}, *self._history(number)][-1]
+
+    def _history(self, number: int) -> list[dict[str, Any]]:
+        history = self._said(number)["history"]
+        return [dict(entry) for entry in history]
+
+    def _said(self, number: int) -> dict[str, Any]:
+        """What a version says of itself; its lists are lists."""
+        path = self.version(number) / MODEL
+        said = sealed(path)
+        lists = [said.get(kind) for kind in ("exemplars", "quiz", "history")]
+        if not all(isinstance(one, list) for one in lists):
+            raise UserError(f"model: {path} is not what it should be; restore it, or prune it")
+        return said
+
+    def size(self) -> int:
+        """Bytes on disk, all versions and pictures together."""
+        total = 0
+        for entry in entries(self.folder):
+            with suppress(FileNotFoundError):
+                total += entry.stat().st_size if entry.is_file() else 0
+        return total
+
+    def erase(self, class_name: str) -> None:
+        """Take a class's pictures out of every version that is kept, whatever it is called there."""
+        here = self._history(self.current())
+        for number in self.numbers():
+            said = self._said(number)
+            names, name = said["classes"]["names"], _called(class_name, here, said["history"])
+            if name in names:
+                said["exemplars"][names.index(name)], said["quiz"][names.index(name)] = [], []
+                with self.writing():
+                    seal(self.version(number) / MODEL, said)
+
+    def prune(self, keep: int) -> list[int]:
+        """Remove all versions but the newest and the current one; which they were."""
+        gone = [number for number in self.numbers()[:-keep] if number != self.current()]
+        with self.writing():
+            for number in gone:
+                self.version(number).replace(aside(self.version(number)))
+        return gone
+
+    def _tidy(self) -> None:
+        """Remove what is of no use: parts, and pictures of no version; not these, if a version can't be read."""
+        with suppress(OSError, UserError, KeyError, TypeError):
+            for path in [path for pattern in PARTS for path in self.folder.glob(pattern)]:
+                shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
+            used = self._used()
+            for path in (self.folder / PICTURES).glob("*/*"):
+                if KEPT.fullmatch(path.name) and path.with_name(path.name[:32]) not in used:
+                    path.unlink()
+            for album in (self.folder / PICTURES).glob("*"):
+                if not any(album.iterdir()):
+                    album.rmdir()
+
+    def _used(self) -> set[Path]:
+        """The pictures that any version refers to, without their suffixes."""
+        said = [self._said(number) for number in self.numbers()]
+        groups = [group for version in said for group in (*version["exemplars"], *version["quiz"])]
+        return {(self.folder / one["file"]).with_suffix("") for group in groups for one in group}
+
+
+def _called(name: str, here: History, there: History) -> str:
+    """What a class of that name here is called there: renamings are undone back to the common past, then done.
+
+    >>> past = [{"new": ["ant", "bee"]}]
+    >>> _called("wasp", [*past, {"renamed": ["bee", "wasp"]}], [*past, {"renamed": ["bee", "fly"]}])
+    'fly'
+    """
+    common = len([*takewhile(lambda pair: pair[0] == pair[1], zip(here, there, strict=False))])
+    undone = [entry["renamed"][::-1] for entry in reversed(here[common:]) if "renamed" in entry]
+    for before, after in undone + [entry["renamed"] for entry in there[common:] if "renamed" in entry]:
+        name = after if name == before else name
+    return name

@@ -1,0 +1,135 @@
+"""How a classifier sees its pictures: as they are, or by the features of a frozen backbone, which are computed once."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import torch
+from lightning_fabric import Fabric
+from torch import Tensor
+
+from ssil.bench import Bench
+from ssil.data import Resident
+from ssil.data.assemble import transform
+from ssil.data.vectors import Unchanged, vectors
+from ssil.engine import fresh
+from ssil.errors import UserError
+from ssil.model.pictures import Groups, Picture, Pictures
+from ssil.model.settings import ModelSettings
+from ssil.nn import Backbone, Network, Pretrained, find_backbone
+from ssil.randomness import Randomness
+from ssil.snapshot import Snapshot
+from ssil.trainer import Pace, Progress, Watch
+from ssil.types import Classes, Samples
+
+
+def unwatched(progress: Progress, pace: Pace) -> None:
+    """For those who need not know how far it is."""
+
+
+def bench_for(settings: ModelSettings, samples: Samples | None = None, init: Pretrained | None = None) -> Bench:
+    """Where the classifier works; without samples it can only look at others."""
+    look = settings.look()
+    nothing = Samples(Resident(torch.empty(0, look.size, look.size, look.channels, dtype=torch.uint8)), torch.empty(0))
+    fabric = Fabric(accelerator="cuda" if torch.cuda.is_available() else "cpu", devices=1)
+    random = Randomness(settings.seed)
+    return Bench(fabric, samples or nothing, transform(look), random, settings.backbone, init=init)
+
+
+def sight_of(
+    settings: ModelSettings, snapshot: Snapshot | None, init: Pretrained | None = None, watch: Watch = unwatched
+) -> "Sight":
+    """How a classifier with these settings sees; the first time, without a snapshot, it may begin with weights."""
+    if not settings.freeze:
+        return Sight(settings, init)
+    if snapshot:
+        return Frozen(settings, init, snapshot.network, watch)
+    if not init:
+        raise UserError("freeze: a backbone with random weights is not worth freezing; give --init too")
+    first = fresh(settings.configured().method, Classes(), bench_for(settings, init=init))
+    return Frozen(settings, init, first.clone(), watch)
+
+
+@dataclass(frozen=True)
+class Sight:
+    """Pictures are seen as they are, and the whole network learns."""
+
+    settings: ModelSettings
+    init: Pretrained | None
+
+    def seen(self, groups: Iterable[Sequence[Picture]]) -> Groups:
+        """The pictures, ready to be learnt from and to be kept."""
+        return tuple(map(tuple, groups))
+
+    def samples(self, pictures: Sequence[Picture], labels: Sequence[int]) -> Samples:
+        """What is learnt from, and judged by."""
+        return Pictures(tuple(pictures)).samples(labels, self.settings.look())
+
+    def bench(self, samples: Samples) -> Bench:
+        """Where samples are learnt from, and judged by."""
+        return bench_for(self.settings, samples, self.init)
+
+    def inner(self, snapshot: Snapshot) -> Snapshot:
+        """The part of a classifier's snapshot that looks at samples."""
+        return snapshot
+
+    def whole(self, snapshot: Snapshot) -> Snapshot:
+        """The snapshot, for pictures, that this is the inner part of."""
+        return snapshot
+
+
+@dataclass(frozen=True)
+class Frozen(Sight):
+    """Pictures are seen by their features, and only the head learns."""
+
+    network: Network
+    watch: Watch
+
+    def seen(self, groups: Iterable[Sequence[Picture]]) -> Groups:
+        """The pictures with their features, which are computed for those that have none."""
+        groups = tuple(map(tuple, groups))
+        found = self._features([picture for group in groups for picture in group if not picture.features])
+        return tuple(
+            tuple(picture if picture.features else picture.with_features(next(found)) for picture in group)
+            for group in groups
+        )
+
+    def samples(self, pictures: Sequence[Picture], labels: Sequence[int]) -> Samples:
+        """Features in place of pictures."""
+        (members,) = self.seen([pictures])
+        features = torch.stack([self._known(picture) for picture in members])
+        return Samples(vectors(features.to(self.network.head.weight)), torch.tensor(labels))
+
+    def bench(self, samples: Samples) -> Bench:
+        """One for vectors."""
+        return replace(bench_for(self.settings, samples), transform=Unchanged(), backbone="identity")
+
+    def inner(self, snapshot: Snapshot) -> Snapshot:
+        """The head alone."""
+        return self._on(find_backbone("identity")(self._backbone.width, "batch"), snapshot)
+
+    def whole(self, snapshot: Snapshot) -> Snapshot:
+        """The head on the backbone."""
+        return self._on(self._backbone, snapshot)
+
+    @property
+    def _backbone(self) -> Backbone:
+        return self.network.backbone
+
+    def _on(self, backbone: Backbone, snapshot: Snapshot) -> Snapshot:
+        return replace(snapshot, network=Network(backbone, snapshot.network.head).eval())
+
+    def _known(self, picture: Picture) -> Tensor:
+        assert picture.features
+        features = picture.features()
+        if features.shape != (self._backbone.width,) or not features.isfinite().all():
+            raise UserError(f"model: the features of {picture.name} are not of its backbone; delete their file")
+        return features
+
+    def _features(self, pictures: Sequence[Picture]) -> Iterator[Tensor]:
+        """One pass over these pictures."""
+        samples = super().samples(pictures, [0] * len(pictures))
+        count = len(pictures)
+        for part, output in bench_for(self.settings).looks(self.network, torch.arange(count), samples):
+            done = int(part[-1]) + 1
+            self.watch(Progress(self.network, {}), Pace("features", 0, 1, done, count, done))
+            yield from map(torch.clone, output.features.cpu())  # each by itself: few of them are kept
