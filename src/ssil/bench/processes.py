@@ -5,8 +5,8 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from datetime import timedelta
 from typing import Literal
 
@@ -142,6 +142,7 @@ class _End:
         if not told:
             self._say(error)
         if self.rank and told != _LOST and (told or isinstance(error, UserError)):
+            self._outlast_first()
             raise SystemExit(2) from None
         if told:
             raise UserError(told) from None
@@ -150,10 +151,15 @@ class _End:
     def _say(self, error: Exception) -> None:
         """Tell the others; the first process, with which the store ends, stays until they have heard."""
         self.store.set("end", f"{self.rank}:{error}")
-        waited = 0.0
-        while not self.rank and waited < GRACE and self.store.add("heard", 0) < self.others:
-            time.sleep(0.1)
-            waited += 0.1
+        self.store.set(f"heard/{self.rank}", "")
+        everyone = [f"heard/{rank}" for rank in range(self.others + 1)]
+        if not self.rank:
+            _wait(lambda: self.store.check(everyone), GRACE)
+
+    def _outlast_first(self) -> None:
+        """Let the first process have its say: whoever started it kills it when another one fails."""
+        with suppress(RuntimeError, distributed.DistError):  # the store has gone with it
+            _wait(lambda: not self.store.check(["end"]), 2 * GRACE)
 
     def _told(self) -> str:
         """What another process has said of its end; of a first process that is gone, that it is."""
@@ -162,7 +168,7 @@ class _End:
                 rank, _, why = self.store.get("end").decode().partition(":")
                 if int(rank) != self.rank:
                     self.heard = f"process {rank}: {why}"
-                    self.store.add("heard", 1)
+                    self.store.set(f"heard/{self.rank}", "")
         except (RuntimeError, distributed.DistError):
             return self.heard or _LOST
         return self.heard
@@ -175,3 +181,10 @@ class _End:
                     sys.stderr.write("" if self.rank else f"error: {told}\n")
                     os._exit(2)
                 return
+
+
+def _wait(until: Callable[[], bool], seconds: float) -> None:
+    """For as long as it takes, but no longer than that."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end and not until():
+        time.sleep(0.1)
