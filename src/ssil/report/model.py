@@ -5,15 +5,14 @@ from html import escape
 from typing import Any, NamedTuple
 
 from plotly import graph_objects as go
-from plotly.offline import get_plotlyjs
 
 from ssil import __version__
 from ssil.figures.style import NEW, OLD
 from ssil.model.disk import Version
 from ssil.model.learning import drops
 from ssil.model.quiz import Marks
-from ssil.report.page import _beside
-from ssil.report.parts import AGES, _heading, _note, _plot
+from ssil.report.markup import document, heading, note, plot
+from ssil.report.parts import AGES
 from ssil.report.plots import figure
 from ssil.report.tables import Table
 
@@ -43,32 +42,11 @@ class Judged(NamedTuple):
 
 def model_page(title: str, judged: Judged) -> str:
     """All of it, scripts and styles included."""
-    number, named = judged.version.number, escape(title)
-    return f"""<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>{named}, version {number}</title>
-<link rel="icon" href="data:,">
-<style>{_beside("page.css")}</style>
-</head>
-<body>
-<h1>{named}, version {number}</h1>
-<p class="soft">{len(judged.names)} classes, {escape(_made(judged.version))}. Made by ssil {escape(__version__)}.</p>
-<noscript><p>The plots need JavaScript; the tables don't.</p></noscript>
-<section>
-<ul class="findings">{"".join(f"<li>{escape(one)}</li>" for one in findings(judged))}</ul>
-{_updates(judged.version)}
-{_classes(judged)}
-<h3>Settings</h3>
-{_settings(judged.version)}
-</section>
-<script>{get_plotlyjs()}</script>
-<script>{_beside("page.js")}</script>
-</body>
-</html>
-"""
+    version = judged.version
+    soft = f"{len(judged.names)} classes, {escape(_made(version))}. Made by ssil {escape(__version__)}."
+    seen = f'<ul class="findings">{"".join(f"<li>{escape(one)}</li>" for one in findings(judged))}</ul>'
+    body = f"<section>\n{seen}{_updates(version)}{_classes(judged)}\n<h3>Settings</h3>\n{_settings(version)}</section>"
+    return document(f"{title}, version {version.number}", soft, body)
 
 
 def _made(version: Version) -> str:
@@ -123,7 +101,7 @@ def _updates(version: Version) -> str:
     traces = [_line(entries, kind, *look) for kind, look in lines.items()]
     ticks = max(1, len(entries) // 12)
     drawn = figure(traces, "update", "right in the quiz (%)", yaxis_range=[0, 103], xaxis_dtick=ticks)
-    return f"{_heading('After each update')}{_note(AGES)}{_plot(drawn, 'accuracy after each update', 'height: 16rem')}"
+    return f"{heading('After each update')}{note(AGES)}{plot(drawn, 'accuracy after each update', 'height: 16rem')}"
 
 
 def _line(entries: Sequence[tuple[int, Mapping[str, Any]]], kind: str, name: str, colour: str, symbol: str) -> Any:
@@ -135,15 +113,15 @@ def _line(entries: Sequence[tuple[int, Mapping[str, Any]]], kind: str, name: str
 
 
 def _classes(judged: Judged) -> str:
-    heading = _heading("Each class in the quiz")
+    title = heading("Each class in the quiz")
     if judged.after is None:
-        return f"{heading}{_table(judged)}"
+        return f"{title}{_table(judged)}"
     shown = sorted(judged.after.classes, key=lambda name: _share(judged.after, name))[:BARS]
     few = f" The {BARS} worst of {len(judged.after.classes)}." if len(judged.after.classes) > BARS else ""
     diamonds = " Diamonds: before the update." if judged.before else ""
-    note = _note(f"Percent right, the worst first: {AGES}.{diamonds}{few}")
+    key = note(f"Percent right, the worst first: {AGES}.{diamonds}{few}")
     height = f"height: {4 + 1.4 * len(shown):.1f}rem"
-    return f"{heading}{note}{_plot(_bars(judged, shown), 'accuracy of each class', height)}{_table(judged)}"
+    return f"{title}{key}{plot(_bars(judged, shown), 'accuracy of each class', height)}{_table(judged)}"
 
 
 def _bars(judged: Judged, shown: Sequence[str]) -> go.Figure:

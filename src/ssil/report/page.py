@@ -2,15 +2,13 @@
 
 from collections.abc import Callable, Sequence
 from html import escape
-from pathlib import Path
 from typing import Final
 from urllib.parse import quote
-
-from plotly.offline import get_plotlyjs
 
 from ssil import __version__
 from ssil.report import parts
 from ssil.report.headline import headlines, numbers
+from ssil.report.markup import document
 from ssil.report.sections import Section
 
 PARTS: Final[dict[str, Callable[[Section], str]]] = {
@@ -33,30 +31,9 @@ def tables(sections: Sequence[Section]) -> dict[str, str]:
 def page(sections: Sequence[Section]) -> str:
     """All of it, scripts and styles included."""
     title = f"Class-incremental learning: {_count(sum(len(section.runs) for section in sections), 'run')}"
-    return f"""<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>{title}</title>
-<link rel="icon" href="data:,">
-<style>{_beside("page.css")}</style>
-</head>
-<body>
-<h1>{title}</h1>
-<p class="soft">Made by ssil {escape(__version__)}. The headline table: {_downloads(sections)}.</p>
-<noscript><p>The plots need JavaScript; the tables and cards don't.</p></noscript>
-<nav aria-label="contents"><ul>{"".join(map(_entry, range(len(sections)), sections))}</ul></nav>
-{"".join(map(_section, range(len(sections)), sections))}
-<script>{get_plotlyjs()}</script>
-<script>{_beside("page.js")}</script>
-</body>
-</html>
-"""
-
-
-def _beside(name: str) -> str:
-    return Path(__file__).with_name(name).read_text()
+    soft = f"Made by ssil {escape(__version__)}. The headline table: {_downloads(sections)}."
+    contents = f'<nav aria-label="contents"><ul>{"".join(map(_entry, range(len(sections)), sections))}</ul></nav>'
+    return document(title, soft, f"{contents}\n{''.join(map(_section, range(len(sections)), sections))}")
 
 
 def _count(number: int, noun: str) -> str:

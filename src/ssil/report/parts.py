@@ -9,7 +9,7 @@ from plotly import graph_objects as go
 from ssil.collection import Run
 from ssil.figures.style import NEW, OLD, Look
 from ssil.record import Record, summarise
-from ssil.report import findings, panels, plots
+from ssil.report import findings, markup, panels, plots
 from ssil.report.cards import card
 from ssil.report.headline import headline
 from ssil.report.legend import legend, sample
@@ -28,7 +28,7 @@ def results(section: Section) -> str:
     said = [*findings.accuracy(section), *findings.bias(section), *findings.forgetting(section)]
     seen = f'<ul class="findings">{"".join(f"<li>{one}</li>" for one in said)}</ul>' if said else ""
     table = f'<div class="scroll">{headline(section).html()}</div>' if section.variants else ""
-    return f"{seen}{table}{_note(*_remarks(section))}{_note(*findings.unfinished(section))}"
+    return f"{seen}{table}{markup.note(*_remarks(section))}{markup.note(*findings.unfinished(section))}"
 
 
 def _remarks(section: Section) -> list[str]:
@@ -45,61 +45,63 @@ def accuracy(section: Section) -> str:
     top5 = plots.curves(section, lambda task: task.top5, "top-5 accuracy (%)")
     said = "Over the test images of all classes seen so far; a band is one standard deviation over seeds to each side."
     few = ", which is 100 for up to five classes"
-    return _note(said) + _pair(_figure("Top-1", "", top1, section), _figure("Top-5", few, top5, section))
+    return markup.note(said) + _pair(_figure("Top-1", "", top1, section), _figure("Top-5", few, top5, section))
 
 
 def tasks(section: Section) -> str:
     """Heat maps of the accuracy on each task."""
     said = "Top-1 on the classes of each task (columns) after each task (rows); a column that fades is being forgotten."
-    return f"{_note(said, SCALE)}{_grid(section.variants, panels.accuracy_by_task)}"
+    return f"{markup.note(said, SCALE)}{_grid(section.variants, panels.accuracy_by_task)}"
 
 
 def bias(section: Section) -> str:
     """Where predictions fall, what scores and probabilities say, and what the previous model sees in new images."""
     later = section.since(2)
     if not later.variants:
-        return _note("Bias shows from the second task on.")
+        return markup.note("Bias shows from the second task on.")
     share = _figure("Predictions on the newest task", ", dotted: its share of the images", plots.newest(later), later)
     return f"{_pair(share)}{_confusion(later)}{_scores(later)}{_probabilities(later)}{_teachers(later)}"
 
 
 def _confusion(section: Section) -> str:
     said = "After the last task: true task (rows) by task of the predicted class (columns), percent of a row."
-    heading = _heading("Which task the predictions fall on")
-    return f"{heading}{_note(said, SCALE)}{_grid(section.variants, panels.task_confusion)}"
+    heading = markup.heading("Which task the predictions fall on")
+    return f"{heading}{markup.note(said, SCALE)}{_grid(section.variants, panels.task_confusion)}"
 
 
 def _scores(section: Section) -> str:
-    heading = _heading("Mean scores of old and new classes", *findings.scores(section))
-    return f"{heading}{_note(f'Over all test images: {AGES}.')}{_grid(section.variants, panels.scores, 'wide')}"
+    heading = markup.heading("Mean scores of old and new classes", *findings.scores(section))
+    return f"{heading}{markup.note(f'Over all test images: {AGES}.')}{_grid(section.variants, panels.scores, 'wide')}"
 
 
 def _probabilities(section: Section) -> str:
     found = [panels.means(variant, name) for variant in section.variants for name in ("softmax_old", "softmax_new")]
     drawn = [value for values in found for value in values if value > 0] or [0.1]
     span = max(min(drawn), 1e-5), max(drawn)
-    heading = _heading("Mean probabilities of an old and of a new class", *findings.probabilities(section))
+    heading = markup.heading("Mean probabilities of an old and of a new class", *findings.probabilities(section))
     said = f"{AGES}; dotted: an equal share for each class. The scale is logarithmic: the distance between the lines"
-    note = _note(f"{said} says how many times likelier one kind is.")
+    note = markup.note(f"{said} says how many times likelier one kind is.")
     return f"{heading}{note}{_grid(section.variants, lambda variant: panels.probabilities(variant, *span), 'wide')}"
 
 
 def _teachers(section: Section) -> str:
     said = "Before training: the old tasks (columns) that the images of a new one (rows) are taken for."
-    heading = _heading("What the previous model sees in a new task", *findings.teachers(section))
-    return f"{heading}{_note(said, SCALE)}{_grid(section.variants, panels.teacher_ratio)}"
+    heading = markup.heading("What the previous model sees in a new task", *findings.teachers(section))
+    return f"{heading}{markup.note(said, SCALE)}{_grid(section.variants, panels.teacher_ratio)}"
 
 
 def forgetting(section: Section) -> str:
     """Bars: how far tasks fell from their best."""
     said = "Mean over the tasks before the last of (best earlier accuracy) − (final accuracy), in points."
-    return _note(said) + _pair(_bars(section, "forgetting (points)", lambda run: summarise(run.tasks).forgetting, 1))
+    return markup.note(said) + _pair(
+        _bars(section, "forgetting (points)", lambda run: summarise(run.tasks).forgetting, 1)
+    )
 
 
 def cost(section: Section) -> str:
     """Bars: seconds and peak memory."""
     said = "Seconds of all tasks done (training, evaluation, exemplars); peak memory of the process, or of the GPU."
-    return _note(said, *findings.cost(section)) + _pair(
+    return markup.note(said, *findings.cost(section)) + _pair(
         _bars(section, "seconds", lambda run: summarise(run.tasks).seconds),
         _bars(section, "peak memory (MB)", lambda run: max(task.peak_memory_mb for task in run.tasks)),
     )
@@ -130,41 +132,27 @@ def _entry(heading: str, lines: list[str]) -> str:
     return f"<dt>{escape(heading)}</dt><dd{kind}>{body}</dd>"
 
 
-def _note(*sentences: str) -> str:
-    return "".join(f'<p class="note">{sentence}</p>' for sentence in sentences)
-
-
-def _heading(title: str, *sentences: str) -> str:
-    return f"<h4>{title}</h4>" + "".join(f"<p>{sentence}</p>" for sentence in sentences)
-
-
 def _pair(*figures: str) -> str:
     return f'<div class="pair">{"".join(figures)}</div>'
 
 
 def _grid(variants: Iterable[Variant], drawn: Callable[[Variant], go.Figure], kind: str = "") -> str:
     cells = [
-        f"<figure><figcaption><b>{escape(variant.name)}</b></figcaption>{_plot(drawn(variant), variant.name)}</figure>"
+        f"<figure><figcaption><b>{escape(name)}</b></figcaption>{markup.plot(drawn(variant), name)}</figure>"
         for variant in variants
+        for name in [variant.name]
     ]
     return f'<div class="grid {kind}">{"".join(cells)}</div>'
 
 
 def _figure(title: str, more: str, figure: go.Figure, section: Section) -> str:
     caption = f"<figcaption><b>{title}</b>{more}</figcaption>"
-    return f"<figure>{caption}{_plot(figure, title)}{legend(section)}</figure>"
+    return f"<figure>{caption}{markup.plot(figure, title)}{legend(section)}</figure>"
 
 
 def _bars(section: Section, title: str, value: Callable[[Record], float], digits: int = 0) -> str:
     lines = max(variant.name.count(", ") + 1 for variant in section.variants)
     height = 4 + len(section.variants) * (0.7 + 0.95 * lines)
-    return f"<figure>{_plot(plots.bars(section, value, title, digits), title, f'height: {height:.1f}rem')}</figure>"
-
-
-def _plot(figure: go.Figure, label: str, style: str = "") -> str:
-    """A box, and what to draw in it; no text can end the script early."""
-    data = figure.to_json().replace("<", "\\u003c")
     return (
-        f'<div class="plot" role="img" aria-label="{escape(label)}" style="{style}">'
-        f'<script type="application/json">{data}</script></div>'
+        f"<figure>{markup.plot(plots.bars(section, value, title, digits), title, f'height: {height:.1f}rem')}</figure>"
     )
