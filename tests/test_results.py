@@ -6,6 +6,10 @@ from pathlib import Path
 import pytest
 
 from ssil.collection import find_runs
+from ssil.paper.claims import CLAIMS, check
+from ssil.paper.evidence import Evidence
+from ssil.paper.grounds import find_ground
+from ssil.report.claims import findings_table
 from ssil.report.headline import headline
 from ssil.report.sections import sections
 
@@ -25,3 +29,11 @@ def test_a_table_is_that_of_its_records(path: str, table: str) -> None:
 
 def test_there_are_tables() -> None:
     assert len(MARKED) >= 2
+
+
+def test_the_findings_are_those_of_their_records() -> None:
+    """Also in the page, which has them word for word."""
+    evidence = Evidence(ROOT / "docs/results/paper", find_ground("glyphs"), (0, 1, 2))
+    found = findings_table([finding for claim in CLAIMS for finding in check(claim, evidence)]).markdown()
+    assert found.strip() in (ROOT / "docs/results/paper-glyphs.md").read_text()
+    assert found == (ROOT / "docs/results/paper/glyphs/claims.md").read_text()
