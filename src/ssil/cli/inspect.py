@@ -1,11 +1,15 @@
 """`ssil inspect`: what a model knows, keeps and has been through."""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import App, Parameter
 
 from ssil.cli.output import Json, console, json_line, table
+
+if TYPE_CHECKING:
+    from ssil.model.disk import Version
+    from ssil.model.quiz import Marks
 
 app = App(
     name="inspect",
@@ -37,16 +41,7 @@ def inspect(
     known, marks = found.classifier, judged(found.classifier)
     if html:
         write_page(html, model.resolve().name, found, marks)
-    rows: list[dict[str, Any]] = [
-        {
-            "class": name,
-            "arrived": arrival,
-            "exemplars": len(known.exemplars[label]),
-            "quiz": len(known.quiz[label]),
-            "accuracy": marks.accuracy([name]) if marks else None,
-        }
-        for label, (name, arrival) in enumerate(zip(known.classes.names, found.arrivals(), strict=True))
-    ]
+    rows = _rows(found, marks)
     summary: dict[str, Any] = {
         "version": found.number,
         "versions": directory.numbers(),
@@ -68,3 +63,18 @@ def inspect(
         right = "-" if row["accuracy"] is None else f"{row['accuracy']:.0f} %"
         shown.add_row(row["class"], str(row["arrived"]), str(row["exemplars"]), str(row["quiz"]), right)
     screen.print(shown)
+
+
+def _rows(found: "Version", marks: "Marks | None") -> list[dict[str, Any]]:
+    """What is known of each class."""
+    known = found.classifier
+    return [
+        {
+            "class": name,
+            "arrived": arrival,
+            "exemplars": len(known.exemplars[label]),
+            "quiz": len(known.quiz[label]),
+            "accuracy": marks.accuracy([name]) if marks else None,
+        }
+        for label, (name, arrival) in enumerate(zip(known.classes.names, found.arrivals(), strict=True))
+    ]

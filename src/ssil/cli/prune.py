@@ -32,7 +32,8 @@ def prune(
     from ssil.model.shelf import Shelf  # brings torch
 
     shelf = Shelf(model)
-    before = shelf.current() and shelf.size()
+    shelf.current()  # before a lock makes a folder of a name that is misspelt
+    before = shelf.size()
     with shelf.locked():
         gone = shelf.prune(keep)
     freed, kept = before - shelf.size(), ", ".join(map(str, shelf.numbers()))
