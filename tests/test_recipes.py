@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+import ends
 from ssil.batches import Replay
 from ssil.errors import UserError
 from ssil.method import Phase
@@ -94,9 +95,19 @@ def test_a_bad_option_is_explained_in_one_line(options: dict[str, Any], message:
         configure("ssil", options=options)
 
 
-def test_a_method_without_options_says_so() -> None:
-    with pytest.raises(UserError, match=r"^options: joint has no option 'tau'; it has: none$"):
-        configure("joint", options={"tau": 1})
+def test_a_method_without_options_says_so(tmp_path: Path) -> None:
+    file = tmp_path / "mine.py"
+    file.write_text("from ssil.methods.ft import ft\ndef mine(training):\n    return ft(training)\n")
+    with pytest.raises(UserError, match=r"mine has no option 'tau'; it has: none$"):
+        configure(f"{file}:mine", options={"tau": 1})
+
+
+def test_joint_training_starts_afresh_or_goes_on() -> None:
+    second = ends.table(3, 1)
+    for options, start in (({}, "fresh"), ({"start": "current"}, "current")):
+        (phase,) = configure("joint", options=options).method.plan(second)
+        assert isinstance(phase, Phase)
+        assert phase.start == start
 
 
 def test_a_misspelt_method() -> None:

@@ -120,7 +120,7 @@ class RunConfig(BaseModel):
     momentum: float | None = Field(None, ge=0, lt=1, description="of SGD")
     weight_decay: float | None = Field(None, ge=0, description="of SGD")
     new_head_init: Literal["default", "zero"] | None = Field(None, description="how rows of new classes start")
-    backbone: str = Field("resnet32", description="resnet14, resnet20, resnet32, resnet18, resnet18_small, or a file's")
+    backbone: str = Field("resnet32", description="resnet8, 14, 20, 32, resnet18, resnet18_small, or a file's")
     norm: Literal["batch", "group"] = Field("batch", description="normalisation layers")
     init: str | None = Field(
         None, description="the backbone's first weights: a .safetensors file, or a hub's name (timm/resnet18.a1_in1k)"

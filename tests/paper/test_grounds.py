@@ -1,13 +1,14 @@
 """The paper's conditions become runs on any data."""
 
+import re
 from pathlib import Path
 
 import pytest
 
 from ssil.errors import UserError
 from ssil.paper.claims import CLAIMS
-from ssil.paper.conditions import ALL, HIGH, LOW, Condition
-from ssil.paper.evidence import Evidence, MissingError, cells
+from ssil.paper.conditions import ALL, HIGH, LOW, Condition, setting
+from ssil.paper.evidence import Evidence, MissingError, Need, cells
 from ssil.paper.grounds import FOLDER, find_ground
 from ssil.paper.rows import LINES, ROWS
 from ssil.paper.scenarios import scenarios
@@ -56,6 +57,15 @@ def test_runs_that_several_lines_share_are_made_once() -> None:
     needed = cells(find_ground("glyphs"), [need for claim in CLAIMS for need in claim.needs], range(2))
     assert len({cell.place for cell in needed}) == len(needed)
     assert {cell.row for cell in needed} <= {line.row for line in LINES.values()}
+
+
+def test_joint_training_needs_one_run_for_all_memories(tmp_path: Path) -> None:
+    ground, table = find_ground("glyphs"), setting() + setting(growing=True)
+    made = cells(ground, [Need(condition, "Joint") for condition in table], [0])
+    assert [cell.settings["tasks"] for cell in made] == [10, 20, 5]
+    for condition, cell in zip(table, [made[0]] * 3 + made[1:] + [made[0]] * 3 + made[1:], strict=True):
+        with pytest.raises(MissingError, match=re.escape(str(tmp_path / cell.place))):
+            Evidence(tmp_path, ground, (0,)).runs(condition, "Joint")
 
 
 def test_evidence_is_found_where_the_cells_put_it(tmp_path: Path) -> None:

@@ -91,7 +91,7 @@ def _list() -> None:
 
     made = table("name", "what it shows", "runs", words=2)
     for item in ITEMS:
-        made.add_row(item.name, item.title, str(len({(need.condition, need.row) for need in item.needs})))
+        made.add_row(item.name, item.title, str(len({need.run for need in item.needs})))
     console().print(made)
     console().print("runs: for one seed and one of the data; `ssil paper NAME --dry-run` lists them")
 

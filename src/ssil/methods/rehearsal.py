@@ -27,6 +27,9 @@ def er(training: Training, *, replay_batch: Count | None = None) -> Method:
 
 
 @register()
-def joint(training: Training) -> Method:
-    """Joint: a fresh model on all data of all classes seen, after every task (the upper bound)."""
-    return _method(training, Mixed(training.batch), "fresh", "all")
+def joint(training: Training, *, start: Literal["fresh", "current"] = "fresh") -> Method:
+    """Joint: a fresh model on all data of all classes seen, after every task (the upper bound).
+
+    `start="current"` goes on with the model of the task before: fewer epochs will do.
+    """
+    return _method(training, Mixed(training.batch), start, "all")

@@ -32,6 +32,7 @@ class Identity(Backbone):
 BACKBONES: dict[str, MakeBackbone] = {
     "resnet18": resnet.resnet18,
     "resnet18_small": resnet.resnet18_small,
+    "resnet8": resnet.resnet8,
     "resnet14": resnet.resnet14,
     "resnet20": resnet.resnet20,
     "resnet32": resnet.resnet32,

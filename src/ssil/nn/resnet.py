@@ -54,6 +54,11 @@ def _slim(in_channels: int, norm: Norm, final_relu: bool, depth: int) -> ResNet:
     return ResNet(ConvNorm(in_channels, 16, 3, 1, norm), (16, 32, 64), depth, norm, final_relu)
 
 
+def resnet8(in_channels: int, norm: Norm, final_relu: bool = True) -> ResNet:
+    """Three stages of one block, 16/32/64 channels, for pictures of about 32 pixels."""
+    return _slim(in_channels, norm, final_relu, depth=1)
+
+
 def resnet14(in_channels: int, norm: Norm, final_relu: bool = True) -> ResNet:
     """Three stages of two blocks, 16/32/64 channels, for pictures of about 32 pixels."""
     return _slim(in_channels, norm, final_relu, depth=2)

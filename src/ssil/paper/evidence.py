@@ -8,7 +8,7 @@ from pathlib import Path
 from ssil.collection import Run
 from ssil.errors import UserError
 from ssil.grid import Cell
-from ssil.paper.conditions import Condition
+from ssil.paper.conditions import MIDDLE, Condition
 from ssil.paper.grounds import Ground
 from ssil.paper.rows import LINES
 from ssil.record import Record, read_record
@@ -26,9 +26,10 @@ class Need:
     line: str
 
     @property
-    def row(self) -> str:
-        """The run that holds it."""
-        return LINES[self.line].row
+    def run(self) -> tuple[Condition, str]:
+        """What holds it. Joint training keeps every image: one run serves all memories."""
+        row = LINES[self.line].row
+        return self.condition._replace(level=MIDDLE, growing=False) if row == "joint" else self.condition, row
 
 
 @dataclass(frozen=True)
@@ -60,8 +61,8 @@ class Evidence:
 
     @cache  # noqa: B019  # as long as the evidence is looked at
     def _run(self, condition: Condition, line: str, seed: int) -> Run:
-        row, rider, _ = LINES[line]
-        folder = self.root / self.ground.scenario(condition) / f"{row}-{seed}" / rider
+        kept_in, row = Need(condition, line).run
+        folder = self.root / self.ground.scenario(kept_in) / f"{row}-{seed}" / LINES[line].rider
         try:
             record = read_record(folder)
         except UserError as error:
@@ -73,5 +74,5 @@ class Evidence:
 
 def cells(ground: Ground, needs: Iterable[Need], seeds: Iterable[int]) -> list[Cell]:
     """The runs that are needed, each once, seed by seed."""
-    wanted = dict.fromkeys((need.condition, need.row) for need in needs)
+    wanted = dict.fromkeys(need.run for need in needs)
     return [ground.cell(condition, row, seed) for seed in seeds for condition, row in wanted]
