@@ -3,6 +3,8 @@
 import csv
 import io
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -96,6 +98,33 @@ def test_bad_input_is_refused(words: list[str], reason: str, capsys: pytest.Capt
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        (["--freeze"], "freeze: a backbone with random weights is not worth freezing; give --init too"),
+        (["--method", "eel"], "method: unknown name 'eel', did you mean 'eeil'"),
+        (["--backbone", "resnet15"], "backbone: unknown name 'resnet15'"),
+        (["--image-size", "6400"], "image_size: 6400 does not fit: input should be less than or equal to 2048"),
+    ],
+)
+def test_settings_are_refused_before_pictures_are_looked_at(
+    words: list[str], reason: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model = tmp_path / "mine"
+    assert main(["learn", str(model), "nowhere", *words]) == 2
+    assert reason in capsys.readouterr().err
+    assert not model.exists()
+
+
+def test_names_wait_for_nothing_that_only_learning_needs(model: Path, photos: Path) -> None:
+    picture = next(photos.rglob("ant/*.png"))
+    code = (
+        f"import sys; from ssil.cli import main; main(['predict', {str(model)!r}, {str(picture)!r}]);"
+        "print({'lightning_fabric', 'sympy', 'scipy', 'sklearn', 'matplotlib'} & set(sys.modules))"
+    )
+    assert subprocess.check_output([sys.executable, "-c", code], text=True).endswith("%\nset()\n")
+
+
 def test_a_model_for_other_programs(model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "mine.onnx"
     assert main(["export", str(model), str(out), "--version", "1"]) == 0

@@ -2,6 +2,8 @@
 
 from functools import cache
 from io import BytesIO
+from itertools import count
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -137,10 +139,13 @@ def test_exemplars_that_arrive_again_are_not_kept_twice() -> None:
 
 
 def test_as_many_epochs_as_fit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ssil.model.lesson.LOOKED", 0.02)
-    one, other = (update(None, settings(epochs=50), pictures(["ant", "bee"]), minutes=m) for m in (1e-5, 1e-2))
-    assert (one.epochs, one.classifier.settings.epochs) == (1, 50)
-    assert 1 < other.epochs <= 300
+    steps = count()  # a second each
+    monkeypatch.setattr("ssil.model.lesson.time", SimpleNamespace(monotonic=lambda: float(next(steps))))
+    arrived = pictures(["ant", "bee"])
+    hurried, slow, slower = (update(None, settings(epochs=50), arrived, minutes=m) for m in (0.01, 0.4, 0.8))
+    assert (hurried.epochs, hurried.classifier.settings.epochs) == (1, 50)
+    assert 1 < slow.epochs < 24
+    assert slower.epochs - 2 * slow.epochs in (0, 1)
 
 
 def test_first_weights() -> None:

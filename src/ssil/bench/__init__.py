@@ -2,10 +2,9 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import torch
-from lightning_fabric import Fabric
 from torch import Tensor
 
 from ssil.bench import processes
@@ -15,6 +14,9 @@ from ssil.data.vectors import Unchanged, vectors
 from ssil.nn import Network, Norm, Pretrained
 from ssil.randomness import Randomness
 from ssil.types import Images, Output, Samples
+
+if TYPE_CHECKING:
+    from lightning_fabric import Fabric  # takes seconds to import
 
 BATCH = 512
 PIXELS = BATCH * 64 * 64
@@ -27,7 +29,7 @@ SCORES = 2**24
 class Bench:
     """Where a method works: devices, training pictures (labels by order of arrival), randomness, the network's kind."""
 
-    fabric: Fabric
+    fabric: "Fabric"
     samples: Samples
     transform: Transform
     random: Randomness

@@ -8,16 +8,16 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import timedelta
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import torch
-from lightning_fabric import Fabric
-from lightning_fabric.plugins.precision.amp import MixedPrecision
-from lightning_fabric.strategies.ddp import DDPStrategy
 from torch import Tensor, distributed, nn
 from torch.distributed import PrefixStore, TCPStore  # type: ignore[attr-defined]
 
 from ssil.errors import UserError
+
+if TYPE_CHECKING:
+    from lightning_fabric import Fabric
 
 GRACE = 5.0
 """Seconds that a process has to end by itself after another one has."""
@@ -25,8 +25,12 @@ GRACE = 5.0
 _LOST = "devices: a process ended without a word (killed, or out of memory?); with --out the same command goes on"
 
 
-def launched(device: str, devices: int, nodes: int, mixed: Literal["bf16-mixed", "16-mixed"] | None) -> Fabric:
+def launched(device: str, devices: int, nodes: int, mixed: Literal["bf16-mixed", "16-mixed"] | None) -> "Fabric":
     """So many processes on each node: started here, or already there under torchrun or Slurm."""
+    from lightning_fabric import Fabric  # takes seconds to import
+    from lightning_fabric.plugins.precision.amp import MixedPrecision
+    from lightning_fabric.strategies.ddp import DDPStrategy
+
     logging.getLogger("lightning_fabric").setLevel(logging.WARNING)
     shared = DDPStrategy(process_group_backend="cpu:gloo,cuda:nccl" if device == "cuda" else "gloo")
     strategy = shared if devices * nodes > 1 else "auto"
@@ -40,7 +44,7 @@ def launched(device: str, devices: int, nodes: int, mixed: Literal["bf16-mixed",
     return fabric
 
 
-def total(fabric: Fabric, numbers: Iterable[float]) -> list[float]:
+def total(fabric: "Fabric", numbers: Iterable[float]) -> list[float]:
     """Small numbers, each summed over all processes; does not wait for a device."""
     if fabric.world_size == 1:
         return list(numbers)
@@ -49,7 +53,7 @@ def total(fabric: Fabric, numbers: Iterable[float]) -> list[float]:
     return sums.tolist()
 
 
-def mean(fabric: Fabric, values: Tensor) -> Tensor:
+def mean(fabric: "Fabric", values: Tensor) -> Tensor:
     """The mean over all processes."""
     if fabric.world_size == 1:
         return values
@@ -58,7 +62,7 @@ def mean(fabric: Fabric, values: Tensor) -> Tensor:
     return sums / fabric.world_size
 
 
-def agree(fabric: Fabric, tensors: Iterable[Tensor]) -> None:
+def agree(fabric: "Fabric", tensors: Iterable[Tensor]) -> None:
     """Let all processes have the first one's values."""
     if fabric.world_size == 1:
         return
@@ -69,12 +73,12 @@ def agree(fabric: Fabric, tensors: Iterable[Tensor]) -> None:
             tensor.detach().copy_(values)
 
 
-def agree_on(fabric: Fabric, module: nn.Module) -> None:
+def agree_on(fabric: "Fabric", module: nn.Module) -> None:
     """Let all processes have the first one's weights and buffers."""
     agree(fabric, module.state_dict().values())
 
 
-def share(fabric: Fabric, indices: Tensor) -> Tensor:
+def share(fabric: "Fabric", indices: Tensor) -> Tensor:
     """A process's part of what is to be looked at, as long as every other's: the last index may come again."""
     rank, world = fabric.global_rank, fabric.world_size
     if world == 1:
@@ -83,7 +87,7 @@ def share(fabric: Fabric, indices: Tensor) -> Tensor:
     return indices[slots.clamp(max=len(indices) - 1)]
 
 
-def gathered(fabric: Fabric, rows: Tensor, count: int) -> Tensor:
+def gathered(fabric: "Fabric", rows: Tensor, count: int) -> Tensor:
     """The rows of all processes, each made of its `share` of so many indices, in the order of the indices."""
     if fabric.world_size == 1:
         return rows
@@ -93,7 +97,7 @@ def gathered(fabric: Fabric, rows: Tensor, count: int) -> Tensor:
     return torch.stack(parts, 1).flatten(0, 1)[:count]
 
 
-def same(fabric: Fabric, value: object) -> bool:
+def same(fabric: "Fabric", value: object) -> bool:
     """Whether all processes have this value."""
     if fabric.world_size == 1:
         return True
@@ -103,7 +107,7 @@ def same(fabric: Fabric, value: object) -> bool:
 
 
 @contextmanager
-def together(fabric: Fabric) -> Iterator[None]:
+def together(fabric: "Fabric") -> Iterator[None]:
     """End all processes when one fails: the first of them says why, the others only end."""
     if fabric.world_size == 1:
         yield
@@ -125,7 +129,7 @@ def together(fabric: Fabric) -> Iterator[None]:
 class _End:
     """What the processes know of each other's ends, through a store that the first one has."""
 
-    def __init__(self, fabric: Fabric) -> None:
+    def __init__(self, fabric: "Fabric") -> None:
         self.rank, self.others = fabric.global_rank, fabric.world_size - 1
         self.over, self.heard = threading.Event(), ""
         host, port = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])

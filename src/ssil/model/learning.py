@@ -14,8 +14,10 @@ from ssil.model.classifier import Update, changed, update
 from ssil.model.disk import ModelDirectory, Version
 from ssil.model.pictures import Labelled, from_data
 from ssil.model.quiz import Marks
-from ssil.model.settings import make_settings
-from ssil.nn.pretrained import read_pretrained
+from ssil.model.settings import ModelSettings, make_settings
+from ssil.model.sight import sight_of
+from ssil.nn import find_backbone
+from ssil.nn.pretrained import Pretrained, read_pretrained
 from ssil.trainer import Watch
 
 
@@ -48,6 +50,9 @@ def learn(
 ) -> Published:
     """Learn what is in `images`, and publish it; all is as it was if anything goes wrong, or a limit is passed."""
     directory = ModelDirectory(folder, [str(given.get(kind)) for kind in ("method", "backbone")])
+    weights = read_pretrained(init) if init else None
+    if not directory.exists:
+        _refuse_early(make_settings({**given}), weights)
     arrived, remarks = from_data(images, told)
     with directory.locked():
         before = directory.load() if directory.exists else None
@@ -55,12 +60,18 @@ def learn(
             raise UserError("init: the model has learnt already; first weights are for a new one")
         settings = changed(before.classifier.settings, given) if before else make_settings({**given})
         started = time.monotonic()
-        weights = read_pretrained(init) if init else None
         made = update(before.classifier if before else None, settings, arrived, watch, weights, minutes)
         _guard(made, limits or Limits())
         entry = _entry(images, arrived, before, made, time.monotonic() - started)
         version = directory.publish(made.classifier, [*(before.history if before else ()), entry])
     return Published(version, made, remarks)
+
+
+def _refuse_early(settings: ModelSettings, weights: Pretrained | None) -> None:
+    """What is wrong with a new model's settings is said before thousands of pictures are looked at."""
+    settings.configured()
+    find_backbone(settings.backbone)
+    sight_of(settings, None, weights)
 
 
 def _guard(made: Update, limits: Limits) -> None:

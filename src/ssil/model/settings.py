@@ -20,7 +20,7 @@ class ModelSettings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     backbone: str = Field("resnet18", description="the network")
-    image_size: Positive = Field(64, description="pixels a side at which pictures are seen")
+    image_size: int = Field(64, ge=1, le=2048, description="pixels a side at which pictures are seen")
     grey: bool = Field(False, description="see pictures without colour")
     method: str = Field("eeil", description="how classes are learnt, see `ssil methods`")
     freeze: bool = Field(False, description="learn only the head, on features of --init that are computed once")

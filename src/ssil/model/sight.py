@@ -4,10 +4,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import torch
-from lightning_fabric import Fabric
 from torch import Tensor
 
 from ssil.bench import Bench
+from ssil.bench.alone import alone
 from ssil.data import Resident
 from ssil.data.assemble import transform
 from ssil.data.vectors import Unchanged, vectors
@@ -30,9 +30,8 @@ def bench_for(settings: ModelSettings, samples: Samples | None = None, init: Pre
     """Where the classifier works; without samples it can only look at others."""
     look = settings.look()
     nothing = Samples(Resident(torch.empty(0, look.size, look.size, look.channels, dtype=torch.uint8)), torch.empty(0))
-    fabric = Fabric(accelerator="cuda" if torch.cuda.is_available() else "cpu", devices=1)
     random = Randomness(settings.seed)
-    return Bench(fabric, samples or nothing, transform(look), random, settings.backbone, init=init)
+    return Bench(alone(), samples or nothing, transform(look), random, settings.backbone, init=init)
 
 
 def sight_of(

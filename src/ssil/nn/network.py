@@ -75,7 +75,9 @@ def build(
         body = make(in_channels, norm, final_relu)
     if not isinstance(body, Backbone):
         raise UserError(f"backbone: {backbone} made a {type(body).__name__}; let it return an ssil.nn.Backbone")
-    initialise(body.to_empty(device="cpu"), generator)
+    # As `to_empty`, which would import sympy, and that takes most of a second.
+    body._apply(lambda tensor: torch.empty(tensor.shape, dtype=tensor.dtype))  # type: ignore[no-untyped-call]
+    initialise(body, generator)
     if init:
         load_backbone(body, init)
     network = Network(body, head(body.width))

@@ -5,7 +5,6 @@ from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 
 import torch
-from lightning_fabric.plugins.precision.amp import MixedPrecision
 from torch import Tensor, nn
 from torch.amp import GradScaler
 from torch.optim import SGD
@@ -77,6 +76,8 @@ class Trainer:
 
     def _scale(self) -> None:
         """In fp16: scale losses as the phase has so far, from its start."""
+        from lightning_fabric.plugins.precision.amp import MixedPrecision  # takes seconds to import
+
         precision, device = self.bench.fabric.strategy.precision, self.bench.fabric.device
         if isinstance(precision, MixedPrecision) and precision.scaler:
             precision.scaler = self.progress.scaler = self.progress.scaler or GradScaler(device.type)
