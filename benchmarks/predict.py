@@ -39,8 +39,8 @@ from ssil.model.pictures import from_data
 from ssil.model.settings import make_settings
 
 SIZE = 64
-NETWORKS = {"resnet14": 32, "resnet18_small": 64}
-"""And the size at which they see pictures."""
+NETWORKS = {"resnet18": 64, "resnet14": 32}
+"""And the size at which they see pictures; the first as `ssil learn` makes it."""
 
 
 def photos(folder: Path, images: int) -> Path:
@@ -113,7 +113,7 @@ def run(*command: str) -> tuple[float, float]:
 
 def startup(root: Path, rounds: int) -> None:
     pictures = photos(root / "few", 20)
-    made(root / "model", "resnet18_small", pictures)
+    made(root / "model", "resnet18", pictures)
     one = str(next(pictures.rglob("*.jpg")))
     commands = {
         "python -c 'import torch'": ("-c", "import torch"),

@@ -127,7 +127,7 @@ def fresh(method: Method, classes: Classes, bench: Bench) -> Network:
     channels = bench.samples.images.shape[2]
     network = build(bench.backbone, method.head, channels, bench.norm, generator, method.final_relu, bench.init)
     for task, size in enumerate(classes.sizes, 1):
-        network = network.grow(size, bench.random.at("head", task))
+        network.head = network.head.grow(size, bench.random.at("head", task))
     return _placed(network, bench)
 
 

@@ -8,7 +8,7 @@ from ssil.bench import Bench
 from ssil.engine import fresh, placed
 from ssil.method import Method
 from ssil.nn import Network
-from ssil.snapshot import Scorer, Snapshot, freeze
+from ssil.snapshot import Scorer, Snapshot
 from ssil.types import Classes
 
 
@@ -20,7 +20,9 @@ def snapshot_tensors(snapshot: Snapshot) -> dict[str, Tensor]:
 def restore_snapshot(tensors: Mapping[str, Tensor], method: Method, classes: Classes, bench: Bench) -> Snapshot:
     """The snapshot that these are the tensors of."""
     network, scorers = restore_model(tensors, method, classes, bench)
-    return freeze(network, classes, scorers)
+    for scorer in scorers.values():
+        scorer.requires_grad_(False)
+    return Snapshot(network.requires_grad_(False).eval(), classes, scorers)
 
 
 def model_tensors(network: Network, scorers: Mapping[str, Scorer]) -> dict[str, Tensor]:

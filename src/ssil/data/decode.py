@@ -25,6 +25,7 @@ LARGEST = 89_478_485  # pixels in all: what Pillow takes for an attack
 ORIENTATION = 0x0112  # the Exif tag
 SEGMENT = Struct(">BBH")  # of a JPEG: 255, its kind, its length
 FRAME = Struct(">BBHBHHB")  # a segment with precision, height, width, number of components
+JPEG = b"\xff\xd8"  # its first bytes
 FORMATS = ("JPEG", "MPO", "PNG", "WEBP", "GIF", "BMP", "DIB", "TIFF", "PPM", "AVIF", "JPEG2000", "ICO", "TGA", "PCX")
 """What Pillow may read; not, say, PostScript, which is a program that another program would run."""
 HEIC = tuple(b"ftyp" + kind for kind in (b"heic", b"heix", b"hevc"))
@@ -90,11 +91,15 @@ def measure(data: Bytes) -> tuple[int, int]:
 
 def whole(data: Bytes, channels: int = 3) -> Pixels:
     """The upright picture (H, W, channels) at full size. A truncated one is refused."""
-    head = _head(data)
-    if head.band:
+    _refuse_other_files(data)
+    if head := _jpeg_head(data):
+        _refuse_giants(head)
         with suppress(ValueError):
             return _upright(_strict(data, channels), head.turn)
-    return _upright(_by_pillow(data, channels), head.turn)
+    with _reasons(), _opened(data) as image:
+        head = _pillow_head(image)
+        _refuse_giants(head)
+        return _upright(_pixels(image, channels), head.turn)
 
 
 def view(data: Bytes, box: Box, out: Pixels) -> None:
@@ -115,27 +120,40 @@ def view(data: Bytes, box: Box, out: Pixels) -> None:
     _resize(_upright(picture[rows, columns], head.turn), out)
 
 
+def at_full_size(data: Bytes, side: int, size: int) -> bool:
+    """Whether every `view` of this size is cut from the `whole` picture, whose shorter side is given."""
+    return side < 2 * size or data[:2] != JPEG
+
+
 def resize(picture: Pixels, box: Box, out: Pixels) -> None:
     """Write a part of a decoded picture into `out`: the same as `view`, where that decodes at full size."""
     _resize(picture[box.top : box.top + box.height, box.left : box.left + box.width], out)
 
 
 def _head(data: Bytes) -> Head:
+    _refuse_other_files(data)
+    head = _jpeg_head(data) or _other_head(data)
+    _refuse_giants(head)
+    return head
+
+
+def _refuse_other_files(data: Bytes) -> None:
     if not len(data):
         raise UnreadableError("empty file")
     if bytes(data[4:12]) in HEIC:
         raise UnreadableError("HEIC, which can't be read here; convert it to JPEG")
-    head = _jpeg_head(data) or _other_head(data)
+
+
+def _refuse_giants(head: Head) -> None:
     if max(head.width, head.height) > LONGEST:
         raise UnreadableError(f"{head.width:,} x {head.height:,} pixels: a side above {LONGEST:,}")
     if head.width * head.height > LARGEST:
         raise UnreadableError(f"{head.width:,} x {head.height:,} pixels: more than {LARGEST:,}")
-    return head
 
 
 def _jpeg_head(data: Bytes) -> Head | None:
     """None for what is not a JPEG, or one that is best left to Pillow."""
-    if data[:2] != b"\xff\xd8":
+    if data[:2] != JPEG:
         return None
     turn, at, end = UPRIGHT, 2, len(data) - 20
     while at < end:
@@ -161,8 +179,12 @@ def _frame(data: Bytes, at: int, turn: Turn) -> Head | None:
 
 def _other_head(data: Bytes) -> Head:
     with _reasons(), _opened(data) as image:
-        upright = image.format == "TIFF"  # Pillow turns these itself
-        return Head(*image.size, Turn() if upright else _turn(image.getexif))
+        return _pillow_head(image)
+
+
+def _pillow_head(image: Image.Image) -> Head:
+    upright = image.format == "TIFF"  # Pillow turns these itself
+    return Head(*image.size, UPRIGHT if upright else _turn(image.getexif))
 
 
 def _opened(data: Bytes) -> Image.Image:
@@ -276,7 +298,11 @@ _memory = _Memory()
 
 def _by_pillow(data: Bytes, channels: int) -> Pixels:
     with _reasons(), _opened(data) as image:
-        picture = np.array(_opaque(image).convert("RGB" if channels == 3 else "L"))
+        return _pixels(image, channels)
+
+
+def _pixels(image: Image.Image, channels: int) -> Pixels:
+    picture = np.array(_opaque(image).convert("RGB" if channels == 3 else "L"))
     return picture.reshape(*picture.shape[:2], channels)
 
 

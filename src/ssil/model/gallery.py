@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from ssil.data import ahead
-from ssil.data.decode import UnreadableError, whole
+from ssil.data.decode import UnreadableError, at_full_size, whole
 from ssil.data.encoded import pool, workers
 from ssil.data.listing import Look, Remark, content, plain, why
 from ssil.errors import UserError
@@ -17,12 +17,16 @@ from ssil.model.pictures import Picture
 SUFFIXES = frozenset({".jpg", ".jpeg", ".png", ".webp", ".gif", ".bmp", ".tif", ".tiff", ".ppm", ".avif"})
 PART = 128
 """How many pictures are in memory at a time; as many are read ahead."""
+FEW = 16
+"""How many a thread takes at a time."""
+SMALL = 1 << 20
+"""Bytes of a decoded picture that is not decoded again to be looked at."""
 
 
 def gallery(names: Sequence[str], stdin: BinaryIO, look: Look) -> Iterator[tuple[list[Picture], list[Remark]]]:
     """Some at a time, in order: the pictures that can be read, and remarks on the others.
 
-    Those that will be looked at in their full size stay decoded.
+    Small ones that will be looked at in their full size stay decoded.
     """
     places = chain.from_iterable([_places(name) for name in names])
     parts = iter(lambda: [*islice(places, PART)], [])
@@ -30,7 +34,10 @@ def gallery(names: Sequence[str], stdin: BinaryIO, look: Look) -> Iterator[tuple
 
 
 def _part(places: Sequence[str], stdin: BinaryIO, look: Look) -> tuple[list[Picture], list[Remark]]:
-    found = [*pool(workers()).map(partial(_looked_at, stdin=stdin, look=look), places)]
+    def few(start: int) -> list[Picture | Remark]:
+        return [_looked_at(place, stdin, look) for place in places[start : start + FEW]]
+
+    found = [*chain.from_iterable(pool(workers()).map(few, range(0, len(places), FEW)))]
     good = [one for one in found if isinstance(one, Picture)]
     return good, [one for one in found if isinstance(one, Remark)]
 
@@ -52,5 +59,5 @@ def _looked_at(place: str, stdin: BinaryIO, look: Look) -> Picture | Remark:
         return Remark(plain(place), why(error))
     except UnreadableError as error:
         return Remark(plain(place), str(error))
-    small = min(pixels.shape[:2]) < 2 * look.size
-    return replace(Picture.of(plain(place), data), pixels=pixels if small else None)
+    stays = pixels.nbytes <= SMALL and at_full_size(data, min(pixels.shape[:2]), look.size)
+    return replace(Picture.of(plain(place), data), pixels=pixels if stays else None)
