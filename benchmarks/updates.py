@@ -11,18 +11,17 @@ after the last update, as mean and deviation over seeds, and in brackets that on
 """
 
 import argparse
-import csv
-import json
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 from pathlib import Path
 from random import Random
 from statistics import fmean, stdev
 from typing import NamedTuple
 
-from ssil.model.classifier import Classifier, guesses, update
-from ssil.model.pictures import Labelled, Picture, from_data
+from growing import accuracy, add, album, numbers, read, values
+from ssil.model.classifier import update
+from ssil.model.pictures import Labelled, Picture
 from ssil.model.settings import ModelSettings, make_settings
 
 FIRST, UPDATES = 10, {10: 1, 5: 2, 2: 3, 1: 3}
@@ -54,12 +53,9 @@ class Stream(NamedTuple):
         return [(picture, name) for name in names for picture in self.learnt[name]]
 
 
-def draw(pictures: Labelled, learnt: int, held: int, seed: int) -> Stream:
+def draw(groups: Mapping[str, list[Picture]], learnt: int, held: int, seed: int) -> Stream:
     """Classes and their pictures, by chance."""
     random = Random(seed)
-    groups: dict[str, list[Picture]] = {}
-    for picture, name in pictures:
-        groups.setdefault(name, []).append(picture)
     names = random.sample(sorted(groups), FIRST + max(UPDATES))
     drawn = {name: random.sample(groups[name], learnt + held) for name in names}
     return Stream(
@@ -80,22 +76,6 @@ def follow(stream: Stream, settings: ModelSettings) -> Iterator[Row]:
         right = [accuracy(classifier, stream.held[name], name) for name in classifier.classes.names]
         told = fmean(right), fmean(right[:FIRST]), fmean(right[FIRST:])
         yield Row(settings.method, size, settings.memory, settings.seed, *told, seconds)
-
-
-def accuracy(classifier: Classifier, pictures: Sequence[Picture], name: str) -> float:
-    """Of the pictures of a class, in percent."""
-    return 100 * fmean(guess.ranking[0][0] == name for guess in guesses(classifier, pictures, top=1))
-
-
-def read(path: Path) -> list[Row]:
-    """The rows of a file; none if there is no such file."""
-    if not path.exists():
-        return []
-    with path.open(newline="") as file:
-        return [
-            Row(r["method"], *(int(r[k]) for k in Row._fields[1:4]), *(float(r[k]) for k in Row._fields[4:]))
-            for r in csv.DictReader(file)
-        ]
 
 
 def table(rows: Sequence[Row]) -> Iterator[str]:
@@ -120,11 +100,6 @@ def cell(rows: Sequence[Row]) -> str:
     return f"{overall:.1f}{spread} ({first:.0f}, {added:.0f})"
 
 
-def numbers(text: str) -> list[int]:
-    """`1,2` as numbers."""
-    return [int(part) for part in text.split(",")]
-
-
 def main() -> None:
     """Make the rows that are missing, or show the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -139,19 +114,16 @@ def main() -> None:
     parser.add_argument("--set", nargs="*", default=[], metavar="NAME=VALUE")
     asked = parser.parse_args()
     if asked.table:
-        print("\n".join(table(read(asked.table))))
+        print("\n".join(table(read(asked.table, Row))))
         return
-    given = dict(item.split("=", 1) for item in asked.set)
-    values = {name: json.loads(value) if value[:1] in "0123456789{tf" else value for name, value in given.items()}
-    pictures, _ = from_data(asked.folder)
-    done = {(row.method, row.memory, row.seed) for row in read(asked.out)}
+    pictures = album(asked.folder)
+    done = {(row.method, row.memory, row.seed) for row in read(asked.out, Row)}
     for seed, method in product(asked.seeds, asked.methods.split(",")):
         if (method, asked.memory, seed) not in done:
-            settings = make_settings({"memory": asked.memory, "seed": seed, "method": method, **values})
+            settings = make_settings({"memory": asked.memory, "seed": seed, "method": method, **values(asked.set)})
             rows = [*follow(draw(pictures, asked.pictures, asked.held, seed), settings)]
             print(*rows, sep="\n", flush=True)
-            with asked.out.open("a", newline="") as file:
-                csv.writer(file).writerows(rows if done or file.tell() else [Row._fields, *rows])
+            add(asked.out, rows)
 
 
 if __name__ == "__main__":

@@ -11,8 +11,6 @@ each update the accuracy on the classes before it and on those that it brought, 
 """
 
 import argparse
-import csv
-import json
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
@@ -21,8 +19,9 @@ from random import Random
 from statistics import fmean, stdev
 from typing import NamedTuple
 
-from ssil.model.classifier import Classifier, guesses, update
-from ssil.model.pictures import Labelled, Picture, from_data
+from growing import accuracy, add, album, numbers, read, values
+from ssil.model.classifier import Classifier, update
+from ssil.model.pictures import Labelled, Picture
 from ssil.model.settings import ModelSettings, make_settings
 
 
@@ -40,15 +39,6 @@ class Row(NamedTuple):
 
 
 Album = Mapping[str, Sequence[Picture]]
-
-
-def album(folder: Path) -> Album:
-    """The pictures by their class."""
-    pictures, _ = from_data(str(folder))
-    groups: dict[str, list[Picture]] = {}
-    for picture, name in pictures:
-        groups.setdefault(name, []).append(picture)
-    return groups
 
 
 def drawn(train: Album, weeks: int, classes: int, pictures: int, seed: int) -> list[Labelled]:
@@ -72,22 +62,6 @@ def follow(arrivals: Sequence[Labelled], test: Album, settings: ModelSettings) -
         yield Row(
             settings.method, settings.memory, settings.seed, week, old, fmean(right[known:]), fmean(right), seconds
         )
-
-
-def accuracy(classifier: Classifier, pictures: Sequence[Picture], name: str) -> float:
-    """Of the pictures of a class, in percent."""
-    return 100 * fmean(guess.ranking[0][0] == name for guess in guesses(classifier, pictures, top=1))
-
-
-def read(path: Path) -> list[Row]:
-    """The rows of a file; none if there is no such file."""
-    if not path.exists():
-        return []
-    with path.open(newline="") as file:
-        return [
-            Row(r["method"], *(int(r[k]) for k in Row._fields[1:4]), *(float(r[k]) for k in Row._fields[4:]))
-            for r in csv.DictReader(file)
-        ]
 
 
 def table(rows: Sequence[Row]) -> Iterator[str]:
@@ -118,7 +92,7 @@ def main() -> None:
     parser.add_argument("--table", type=Path)
     parser.add_argument("--out", type=Path)
     parser.add_argument("--methods", default="eeil,ft,ssil")
-    parser.add_argument("--seeds", default="0")
+    parser.add_argument("--seeds", type=numbers, default=[0])
     parser.add_argument("--memory", type=int, default=500)
     parser.add_argument("--weeks", type=int, default=6)
     parser.add_argument("--classes", type=int, default=10)
@@ -126,23 +100,20 @@ def main() -> None:
     parser.add_argument("--set", nargs="*", default=[], metavar="NAME=VALUE")
     asked = parser.parse_args()
     if asked.table:
-        print("\n".join(table(read(asked.table))))
+        print("\n".join(table(read(asked.table, Row))))
         return
-    given = dict(item.split("=", 1) for item in asked.set)
-    values = {name: json.loads(value) if value[:1] in "0123456789{tf" else value for name, value in given.items()}
     train, test = (album(asked.folder / part) for part in ("train", "test"))
-    done = {(row.method, row.memory, row.seed) for row in read(asked.out)}
-    for seed, method in product(map(int, asked.seeds.split(",")), asked.methods.split(",")):
+    done = {(row.method, row.memory, row.seed) for row in read(asked.out, Row)}
+    for seed, method in product(asked.seeds, asked.methods.split(",")):
         if (method, asked.memory, seed) in done:
             continue
-        settings = make_settings({"memory": asked.memory, "seed": seed, "method": method, **values})
+        settings = make_settings({"memory": asked.memory, "seed": seed, "method": method, **values(asked.set)})
         arrivals = drawn(train, asked.weeks, asked.classes, asked.pictures, seed)
         rows = []
         for row in follow(arrivals, test, settings):
             print(row, flush=True)
             rows.append(row)
-        with asked.out.open("a", newline="") as file:
-            csv.writer(file).writerows(rows if file.tell() else [Row._fields, *rows])
+        add(asked.out, rows)
 
 
 if __name__ == "__main__":
