@@ -6,8 +6,9 @@ python benchmarks/weeks.py --table NEW.csv
 
 FOLDER is what `ssil data export` makes: train/ and test/ with a sub-folder a class. Every week brings so many classes,
 with so many training pictures each, as an update of `ssil learn` under its own settings but for those `--set`; all test
-pictures of the classes so far then judge. What OUT has already is not made again. The table has a line a method: after
-each update the accuracy on the classes before it and on those that it brought, as mean and deviation over seeds.
+pictures of the classes so far then judge. What OUT has already is not made again. The table has a line a method: for
+each update after the first week the accuracy on the classes before it and on those that it brought, as mean and
+deviation over seeds.
 """
 
 import argparse
@@ -67,7 +68,7 @@ def follow(arrivals: Sequence[Labelled], test: Album, settings: ModelSettings) -
 def table(rows: Sequence[Row]) -> Iterator[str]:
     """Markdown: old and new classes after each update but the first; the best method at the top."""
     weeks = sorted({row.week for row in rows if row.week > 1})
-    yield "| method | seeds | " + " | ".join(f"update {week}: old, new" for week in weeks) + " | all, in the end |"
+    yield "| method | seeds | " + " | ".join(f"update {week - 1}: old, new" for week in weeks) + " | all, in the end |"
     yield "|---|---|" + "---|" * (len(weeks) + 1)
     groups: dict[str, list[Row]] = {}
     for row in rows:
