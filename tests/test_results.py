@@ -1,6 +1,7 @@
 """The tables in docs/results are those that their records make: `<!-- headline: PATH -->` stands above each."""
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from ssil.report.headline import headline
 from ssil.report.sections import sections
 
 ROOT = Path(__file__).parents[1]
+CORE = (*range(2, 9), 13, 14)
 MARKED = [
     pytest.param(path, table, id=path)
     for document in sorted((ROOT / "docs/results").rglob("*.md"))
@@ -31,9 +33,11 @@ def test_there_are_tables() -> None:
     assert len(MARKED) >= 2
 
 
-def test_the_findings_are_those_of_their_records() -> None:
+@pytest.mark.parametrize(("name", "seeds", "numbers"), [("glyphs", 3, range(1, 21)), ("omniglot", 1, CORE)])
+def test_the_findings_are_those_of_their_records(name: str, seeds: int, numbers: Sequence[int]) -> None:
     """Also in the page, which has them word for word."""
-    evidence = Evidence(ROOT / "docs/results/paper", find_ground("glyphs"), (0, 1, 2))
-    found = findings_table([finding for claim in CLAIMS for finding in check(claim, evidence)]).markdown()
-    assert found.strip() in (ROOT / "docs/results/paper-glyphs.md").read_text()
-    assert found == (ROOT / "docs/results/paper/glyphs/claims.md").read_text()
+    evidence = Evidence(ROOT / "docs/results/paper", find_ground(name), tuple(range(seeds)))
+    claims = [claim for claim in CLAIMS if claim.number in numbers]
+    found = findings_table([finding for claim in claims for finding in check(claim, evidence)]).markdown()
+    assert found.strip() in (ROOT / f"docs/results/paper-{name}.md").read_text()
+    assert found == (ROOT / f"docs/results/paper/{name}/claims.md").read_text()
