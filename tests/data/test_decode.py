@@ -189,6 +189,12 @@ def test_truncated_images_are_refused(form: str) -> None:
             whole(data[: int(part * len(data))])
 
 
+def test_a_png_with_a_broken_stream_is_refused() -> None:
+    data = encode(scene(40, 30), "png")
+    with pytest.raises(UnreadableError, match="broken data stream"):
+        whole(data[:-20] + bytes(20))
+
+
 def test_a_jpeg_is_whole_to_its_last_byte() -> None:
     data = encode(scene(40, 30))
     for end in range(1, len(data)):

@@ -93,13 +93,13 @@ def whole(data: Bytes, channels: int = 3) -> Pixels:
     """The upright picture (H, W, channels) at full size. A truncated one is refused."""
     _refuse_other_files(data)
     if head := _jpeg_head(data):
-        _refuse_giants(head)
+        _refuse_giants(head.width, head.height)
         with suppress(ValueError):
             return _upright(_strict(data, channels), head.turn)
     with _reasons(), _opened(data) as image:
-        head = _pillow_head(image)
-        _refuse_giants(head)
-        return _upright(_pixels(image, channels), head.turn)
+        _refuse_giants(*image.size)
+        pixels = _pixels(image, channels)  # before its notes, whose reading may decode it and hide that it is damaged
+        return _upright(pixels, _pillow_head(image).turn)
 
 
 def view(data: Bytes, box: Box, out: Pixels) -> None:
@@ -133,7 +133,7 @@ def resize(picture: Pixels, box: Box, out: Pixels) -> None:
 def _head(data: Bytes) -> Head:
     _refuse_other_files(data)
     head = _jpeg_head(data) or _other_head(data)
-    _refuse_giants(head)
+    _refuse_giants(head.width, head.height)
     return head
 
 
@@ -144,11 +144,11 @@ def _refuse_other_files(data: Bytes) -> None:
         raise UnreadableError("HEIC, which can't be read here; convert it to JPEG")
 
 
-def _refuse_giants(head: Head) -> None:
-    if max(head.width, head.height) > LONGEST:
-        raise UnreadableError(f"{head.width:,} x {head.height:,} pixels: a side above {LONGEST:,}")
-    if head.width * head.height > LARGEST:
-        raise UnreadableError(f"{head.width:,} x {head.height:,} pixels: more than {LARGEST:,}")
+def _refuse_giants(width: int, height: int) -> None:
+    if max(width, height) > LONGEST:
+        raise UnreadableError(f"{width:,} x {height:,} pixels: a side above {LONGEST:,}")
+    if width * height > LARGEST:
+        raise UnreadableError(f"{width:,} x {height:,} pixels: more than {LARGEST:,}")
 
 
 def _jpeg_head(data: Bytes) -> Head | None:
