@@ -33,7 +33,9 @@ def test_there_are_tables() -> None:
     assert len(MARKED) >= 2
 
 
-@pytest.mark.parametrize(("name", "seeds", "numbers"), [("glyphs", 3, range(1, 21)), ("omniglot", 1, CORE)])
+@pytest.mark.parametrize(
+    ("name", "seeds", "numbers"), [("glyphs", 3, range(1, 21)), ("omniglot", 1, CORE), ("cifar100", 1, range(2, 6))]
+)
 def test_the_findings_are_those_of_their_records(name: str, seeds: int, numbers: Sequence[int]) -> None:
     """Also in the page, which has them word for word."""
     evidence = Evidence(ROOT / "docs/results/paper", find_ground(name), tuple(range(seeds)))
