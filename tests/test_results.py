@@ -34,7 +34,7 @@ def test_there_are_tables() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "seeds", "numbers"), [("glyphs", 3, range(1, 21)), ("omniglot", 1, CORE), ("cifar100", 1, range(2, 6))]
+    ("name", "seeds", "numbers"), [("glyphs", 3, range(1, 21)), ("omniglot", 1, CORE), ("cifar100", 1, CORE)]
 )
 def test_the_findings_are_those_of_their_records(name: str, seeds: int, numbers: Sequence[int]) -> None:
     """Also in the page, which has them word for word."""
