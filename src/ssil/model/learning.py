@@ -50,7 +50,7 @@ def learn(
 ) -> Published:
     """Learn what is in `images`, and publish it; all is as it was if anything goes wrong, or a limit is passed."""
     directory = ModelDirectory(folder, [str(given.get(kind)) for kind in ("method", "backbone")])
-    weights = read_pretrained(init) if init else None
+    weights = read_pretrained(init) if init and not directory.exists else None
     if not directory.exists:
         _refuse_early(make_settings({**given}), weights)
     arrived, remarks = from_data(images, told)
