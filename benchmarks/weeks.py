@@ -15,6 +15,7 @@ import argparse
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
+from math import nan
 from pathlib import Path
 from random import Random
 from statistics import fmean, stdev
@@ -59,7 +60,7 @@ def follow(arrivals: Sequence[Labelled], test: Album, settings: ModelSettings) -
         classifier = update(classifier, settings, arrived).classifier
         seconds = time.monotonic() - began
         right = [accuracy(classifier, test[name], name) for name in classifier.classes.names]
-        old = fmean(right[:known]) if known else 0.0
+        old = fmean(right[:known]) if known else nan
         yield Row(
             settings.method, settings.memory, settings.seed, week, old, fmean(right[known:]), fmean(right), seconds
         )
@@ -73,7 +74,7 @@ def table(rows: Sequence[Row]) -> Iterator[str]:
     groups: dict[str, list[Row]] = {}
     for row in rows:
         groups.setdefault(row.method, []).append(row)
-    for group in sorted(groups.values(), key=lambda group: -fmean(row.old for row in group)):
+    for group in sorted(groups.values(), key=lambda group: -fmean(row.old for row in group if row.week > 1)):
         each = {week: [row for row in group if row.week == week] for week in weeks}
         parts = [f"{spread(row.old for row in found)}, {spread(row.new for row in found)}" for found in each.values()]
         end = each[weeks[-1]]
