@@ -76,10 +76,12 @@ def run(config: RunConfig, watcher: Watcher | None = None) -> Record:
 
 
 def share_done(record: Record, pace: Pace | None = None) -> float:
-    """How much of a stream is done: its tasks by their classes, and a part of the current one."""
-    sizes, tasks = record.task_sizes, len(record.tasks)
-    current = sum(sizes[tasks : tasks + 1]) * pace.done if pace else 0.0
-    return (sum(sizes[:tasks]) + current) / sum(sizes)
+    """How much of a stream is done: its tasks by their classes and epochs, and a part of the current one."""
+    training, tasks = record.config["training"], len(record.tasks)
+    first, later = training["epochs"], training.get("later_epochs") or training["epochs"]
+    work: list[int] = [size * (later if index else first) for index, size in enumerate(record.task_sizes)]
+    current = sum(work[tasks : tasks + 1]) * pace.done if pace else 0.0
+    return (sum(work[:tasks]) + current) / sum(work)
 
 
 class Made(NamedTuple):

@@ -59,6 +59,15 @@ def test_bars(whole: Record, screen: io.StringIO) -> None:
         assert f"{whole.tasks[2].top1:.2f}" in _drawn(shown, screen)
 
 
+def test_a_first_task_of_more_epochs_is_more_of_the_stream(whole: Record, screen: io.StringIO) -> None:
+    training = whole.config["training"] | {"epochs": 6, "later_epochs": 2}
+    config = whole.config | {"training": training}
+    with bars.Bars() as shown:
+        shown.started(whole.model_copy(update={"config": config, "tasks": whole.tasks[:1], "summary": None}))
+        shown.pace(2, Pace("main", 1, 2, 0, 2, 100))
+        assert shown.bars.tasks[0].percentage == pytest.approx(100 * (6 + 1) / (6 + 2 + 2), abs=0.1)
+
+
 def test_bars_of_several_runs(whole: Record, screen: io.StringIO) -> None:
     with comparison.Board(["one", "two"]) as shown:
         shown.started(whole)
