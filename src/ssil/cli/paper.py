@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
+from fnmatch import fnmatch
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -12,7 +13,8 @@ from ssil.cli.output import console, table
 from ssil.errors import UserError
 
 if TYPE_CHECKING:
-    from ssil.paper.evidence import Evidence
+    from ssil.paper.evidence import Evidence, Need
+    from ssil.paper.grounds import Ground
     from ssil.report.items import Item
     from ssil.report.tables import Table
 
@@ -31,6 +33,7 @@ Examples:
   ssil paper
   ssil paper table1 --dataset imagenet --data-root path/to/data --dry-run
   ssil paper table1 fig5 --dataset imagenet --scale small --jobs 2
+  ssil paper table1 --dataset landmark-v2-10k --scale small --only base-fixed-t10-2
   ssil paper all --data glyphs --read-only""",
 )
 
@@ -47,6 +50,9 @@ def paper(
         Literal["paper", "small"], Parameter(help="the paper's own data, or what stands for them")
     ] = "paper",
     data: Annotated[str | None, Parameter(help="other data, see `ssil claims --help`; takes the place of both")] = None,
+    only: Annotated[
+        str | None, Parameter(help="only the columns of this name, or pattern of names: base-fixed-t10-10, *-t10-*")
+    ] = None,
     seeds: Seeds = 1,
     jobs: Jobs = 1,
     out: Out = Path("runs/paper"),
@@ -64,7 +70,7 @@ def paper(
     if not chosen:
         _list()
         return
-    needed = cells(ground.at(data_root), [need for item in chosen for need in item.needs], range(seeds))
+    needed = cells(ground.at(data_root), _needs(chosen, ground, only), range(seeds))
     complete = read_only or carry_out_left(needed, out, jobs, dry_run)
     if dry_run:
         return
@@ -84,6 +90,15 @@ def _chosen(names: Sequence[str]) -> "Sequence[Item]":
             close = get_close_matches(name, known, 3, 0.5) or known
             raise UserError(f"paper: it has no {name!r}; did you mean {', '.join(close)}?")
     return [known[name] for name in names]
+
+
+def _needs(items: "Iterable[Item]", ground: "Ground", only: str | None) -> "list[Need]":
+    columns = {need: ground.column(need.condition) for item in items for need in item.needs}
+    wanted = [need for need, name in columns.items() if fnmatch(name, only or "*")]
+    if only and not wanted:
+        there = ", ".join(dict.fromkeys(columns.values())) or "none"
+        raise UserError(f"only: {only!r} names no column of what is asked for; there are {there}")
+    return wanted
 
 
 def _list() -> None:

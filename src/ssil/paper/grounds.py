@@ -36,9 +36,13 @@ class Ground:
         """With its data there."""
         return replace(self, settings={**self.settings, "data_root": str(data_root)}) if data_root else self
 
+    def column(self, condition: Condition) -> str:
+        """Its name here."""
+        return condition.name(self.exemplars[condition.level])
+
     def scenario(self, condition: Condition) -> str:
         """Its folder."""
-        return f"{self.name}/{condition.name(self.exemplars[condition.level])}"
+        return f"{self.name}/{self.column(condition)}"
 
     def said(self, condition: Condition) -> str:
         """A condition in words."""

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from functools import partial
 
 from ssil.paper.conditions import Condition
-from ssil.paper.evidence import Evidence
+from ssil.paper.evidence import Evidence, MissingError
 from ssil.paper.grounds import Ground
 from ssil.paper.measures import average
 from ssil.paper.published import DOUBTFUL, published
@@ -18,7 +18,13 @@ NONE = "-"
 
 
 def accuracy_table(evidence: Evidence, lines: Sequence[str], columns: Columns, k: int) -> Table:
-    """Average top-k, a row a method; behind the stroke the paper's number on the data that ours stand for."""
+    """Average top-k, a row a method, a column a condition that has been run.
+
+    Behind the stroke stands the paper's number on the data that ours stand for.
+    """
+    columns = [condition for condition in columns if any(evidence.has(condition, line) for line in lines)]
+    if not columns:
+        raise MissingError(lines)
     header = ["method", *(evidence.ground.said(condition) for condition in columns)]
     rows = [[line, *(_cell(evidence, condition, line, k) for condition in columns)] for line in lines]
     return Table(header, rows, _best(evidence, lines, columns, k))
