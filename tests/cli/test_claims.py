@@ -61,7 +61,20 @@ def test_what_is_done_is_not_done_again(root: Path, ground: Path, capfd: pytest.
     said = capfd.readouterr().out
     assert "4 of 8 runs are done; the others: about" in said
     assert main(["claims", *common, "--claims", "1,7", "--seeds", "1", "--read-only"]) == 0
-    assert "not run" in capfd.readouterr().out
+    assert "needs mine/base-fixed-t10-2/icarl-0" in capfd.readouterr().out
+    assert main(["claims", *common, "--claims", "7", "--quick", "--seeds", "2", "--dry-run"]) == 0
+    assert "4 of 8 runs are done" in capfd.readouterr().out  # --quick only fills in what is not said
+
+
+@pytest.mark.slow
+def test_runs_with_other_settings_are_no_evidence(root: Path, ground: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    before = ground.read_text()
+    ground.write_text(before.replace("epochs = 1", "epochs = 2"))
+    try:
+        assert main(["claims", "--data", str(ground), "--out", str(root), "--quick", "--read-only"]) == 2
+    finally:
+        ground.write_text(before)
+    assert "no run that says something of these claims, not even mine/base-fixed-t10-2/" in capfd.readouterr().err
 
 
 @pytest.mark.slow
@@ -74,6 +87,7 @@ def test_figures_are_made_of_the_runs_that_there_are(
     core = ["fig1", "fig2-left", "fig2-right", "fig3", "fig4", "fig6", "fig7", "fig8-top1", "fig8-top5", "fig9"]
     assert set(core) <= set(pictures)
     assert "fig-s6: its runs have not been made" in said
+    assert "fig-s2: lacks 42 of 45 lines, the first is iCaRL in base-fixed-t10-1\n" in said
     tables = {file.name for file in (root / "mine/tables").iterdir()}
     assert {"table1-top1.md", "table1-top5.tex", "table-s1.csv", "table-s2.md"} <= tables
     table = (root / "mine/tables/table1-top1.md").read_text()
@@ -100,6 +114,9 @@ def test_one_column_of_a_table(root: Path, ground: Path, capfd: pytest.CaptureFi
         (["paper", "tabel1"], "paper: it has no 'tabel1'; did you mean table1"),
         (["paper", "table1", "--only", "t7"], "only: 't7' names no column .*; there are base-fixed-t10-5, base-"),
         (["paper", "fig1", "--only", "t7"], "only: 't7' names no column .*; there are none"),
+        (["claims", "--seeds", "0", "--read-only"], "seeds: there must be at least 1"),
+        (["paper", "table1", "--seeds", "-1", "--read-only"], "seeds: there must be at least 1"),
+        (["claims", "--read-only", "--out", "nowhere"], "out: nowhere has no run .*, not even glyphs/base-"),
         (["claims", "--jobs", "0", "--quick"], "jobs: 0 is not a number of processes"),
     ],
 )

@@ -118,7 +118,7 @@ FALSE: dict[int, dict[str, Facts]] = {
     13: {"CE+TKD (replay)": Facts(fall=4.6)},
     14: {"CE+TKD (replay)": Facts(on_newest=0.3)},
     15: {"CE": Facts(gap_rise=-0.05)},
-    16: {"FT": Facts(a_level=15.0)},
+    16: {"EEIL": Facts(a_level=15.0)},
     17: {"SS-IL": Facts(growing=-2.0)},
     18: {"iCaRL": Facts(first=81.0)},
     19: {"EEIL": Facts(fall=2.0)},
@@ -141,6 +141,13 @@ def test_seeds_that_differ_much_are_not_enough(number: int) -> None:
     """The lines that are to be ahead are so with every seed, but now by little, now by far."""
     wild = {line: replace(facts, seed=40.0 if line in OURS else -40.0) for line, facts in WORLD.items()}
     assert verdicts(CLAIMS[number - 1], wild) == {Verdict.UNCLEAR}
+
+
+def test_a_rival_that_is_far_behind_but_not_surely() -> None:
+    """Not only the best rival counts."""
+    wide = WORLD | {"UW": Facts(fall=6.0, seed=8.0)}
+    assert verdicts(CLAIMS[0], wide) == {Verdict.UNCLEAR}
+    assert verdicts(CLAIMS[0], WORLD | {"UW": Facts(fall=6.0)}) == {Verdict.HOLDS}
 
 
 @pytest.mark.parametrize("claim", CLAIMS, ids=lambda claim: str(claim.number))

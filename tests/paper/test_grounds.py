@@ -64,7 +64,7 @@ def test_joint_training_needs_one_run_for_all_memories(tmp_path: Path) -> None:
     made = cells(ground, [Need(condition, "Joint") for condition in table], [0])
     assert [cell.settings["tasks"] for cell in made] == [10, 20, 5]
     for condition, cell in zip(table, [made[0]] * 3 + made[1:] + [made[0]] * 3 + made[1:], strict=True):
-        with pytest.raises(MissingError, match=re.escape(str(tmp_path / cell.place))):
+        with pytest.raises(MissingError, match=re.escape(str(cell.place))):
             Evidence(tmp_path, ground, (0,)).runs(condition, "Joint")
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import App, Parameter
 
-from ssil.cli.grid import DataRoot, DryRun, Jobs, Out, ReadOnly, Seeds
+from ssil.cli.grid import DataRoot, DryRun, Jobs, Out, ReadOnly
 from ssil.cli.output import console, table
 from ssil.errors import UserError
 
@@ -23,7 +23,7 @@ evidence. One seed has no interval: its verdicts are indicative.
 Runs that are done are not run again. The findings are kept beside them as
 claims.md and claims.csv.
 
-Data: glyphs (synthetic, needs nothing), cifar100, omniglot, or at the paper's
+Data: glyphs (synthetic, needs nothing), cifar100, cifar100-uneven, omniglot, or at the paper's
 scale imagenet, landmark-v2-1k, landmark-v2-10k; or a file of your own, like
 those in src/ssil/paper/grounds/.
 
@@ -40,10 +40,11 @@ QUICK = "2-8,13,14"
 def claims(
     *,
     data: Annotated[str, Parameter(help="on which data, see below")] = "glyphs",
-    seeds: Seeds = 3,
-    claims: Annotated[str, Parameter(help="only these, such as 1,4-8")] = "1-20",
+    seeds: Annotated[int | None, Parameter(help="runs with seeds 0 to SEEDS - 1 (default: 3)")] = None,
+    claims: Annotated[str | None, Parameter(help="only these, such as 1,4-8")] = None,
     quick: Annotated[
-        bool, Parameter(negative="", show_default=False, help=f"one seed, and the core claims {QUICK}")
+        bool,
+        Parameter(negative="", show_default=False, help=f"if not told otherwise one seed, and the core claims {QUICK}"),
     ] = False,
     jobs: Jobs = 1,
     out: Out = Path("runs/paper"),
@@ -52,7 +53,8 @@ def claims(
     read_only: ReadOnly = False,
 ) -> None:
     """Check the paper's 20 claims: run what they need, and say which hold."""
-    numbers, count = (_numbers(QUICK), 1) if quick else (_numbers(claims), seeds)
+    numbers = _numbers(claims or (QUICK if quick else "1-20"))
+    count = (1 if quick else 3) if seeds is None else seeds
     from ssil.cli.board import carry_out_left  # brings torch
     from ssil.paper.claims import CLAIMS, check
     from ssil.paper.evidence import Evidence, cells
@@ -65,6 +67,8 @@ def claims(
         return
     evidence = Evidence(out, ground, tuple(range(count)))
     findings = [finding for claim in asked for finding in check(claim, evidence)]
+    if not any(finding.effects for finding in findings):
+        raise UserError(f"out: {out} has no run that says something of these claims, not even {findings[0].missing}")
     _tell(findings, out / ground.name)
     if not complete:
         raise SystemExit(1)

@@ -53,7 +53,6 @@ DryRun = Annotated[
 ReadOnly = Annotated[
     bool, Parameter(negative="", show_default=False, help="run nothing, say what the finished runs tell")
 ]
-Seeds = Annotated[int, Parameter(help="runs with seeds 0 to SEEDS - 1")]
 Out = Annotated[Path, Parameter(help="where the runs are, or go; what is made of them goes beside them")]
 DataRoot = Annotated[Path | None, Parameter(help="where downloads are or go (default: $SSIL_DATA)")]
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import App, Parameter
 
-from ssil.cli.grid import DataRoot, DryRun, Jobs, Out, ReadOnly, Seeds
+from ssil.cli.grid import DataRoot, DryRun, Jobs, Out, ReadOnly
 from ssil.cli.output import console, table
 from ssil.errors import UserError
 
@@ -53,7 +53,7 @@ def paper(
     only: Annotated[
         str | None, Parameter(help="only the columns of this name, or pattern of names: base-fixed-t10-10, *-t10-*")
     ] = None,
-    seeds: Seeds = 1,
+    seeds: Annotated[int, Parameter(help="runs with seeds 0 to SEEDS - 1")] = 1,
     jobs: Jobs = 1,
     out: Out = Path("runs/paper"),
     data_root: DataRoot = None,
@@ -129,6 +129,10 @@ def _make(items: "Iterable[Item]", evidence: "Evidence") -> None:
                 path.with_name(f"{path.name}.{kind}").write_text(text)
             screen.print(_shown(item.title, made))
             screen.print(f"{item.name}: {path}.md, .tex, .csv")
+        absent = [need for need in item.needs if not evidence.has(need.condition, need.line)]
+        if absent:
+            first = f"{absent[0].line} in {evidence.ground.column(absent[0].condition)}"
+            screen.print(f"{item.name}: lacks {len(absent)} of {len(item.needs)} lines, the first is {first}")
         for end, figure in figures.items():
             path = folder / "figures" / "-".join(filter(None, (item.name, end)))
             save(figure, path)

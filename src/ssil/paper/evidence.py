@@ -1,13 +1,13 @@
 """Records of the paper's runs, found by what the paper calls them."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 from ssil.collection import Run
 from ssil.errors import UserError
-from ssil.grid import Cell
+from ssil.grid import Cell, finished
 from ssil.paper.conditions import MIDDLE, Condition
 from ssil.paper.grounds import Ground
 from ssil.paper.rows import LINES
@@ -34,7 +34,7 @@ class Need:
 
 @dataclass(frozen=True)
 class Evidence:
-    """The finished runs of a ground under a directory."""
+    """The finished runs of a ground under a directory, with the ground's settings."""
 
     root: Path
     ground: Ground
@@ -61,18 +61,20 @@ class Evidence:
 
     @cache  # noqa: B019  # as long as the evidence is looked at
     def _run(self, condition: Condition, line: str, seed: int) -> Run:
-        kept_in, row = Need(condition, line).run
-        folder = self.root / self.ground.scenario(kept_in) / f"{row}-{seed}" / LINES[line].rider
+        cell = self.ground.cell(*Need(condition, line).run, seed)
+        folder = self.root / cell.place / LINES[line].rider
         try:
-            record = read_record(folder)
+            record = read_record(folder) if finished(cell, self.root) else None
         except UserError as error:
-            raise MissingError(folder) from error
-        if not record.summary:
-            raise MissingError(folder)
+            raise MissingError(cell.place) from error
+        if not record:
+            raise MissingError(cell.place)
         return Run(folder, record)
 
 
-def cells(ground: Ground, needs: Iterable[Need], seeds: Iterable[int]) -> list[Cell]:
+def cells(ground: Ground, needs: Iterable[Need], seeds: Sequence[int]) -> list[Cell]:
     """The runs that are needed, each once, seed by seed."""
+    if not seeds:
+        raise UserError("seeds: there must be at least 1")
     wanted = dict.fromkeys(need.run for need in needs)
     return [ground.cell(condition, row, seed) for seed in seeds for condition, row in wanted]

@@ -1,6 +1,6 @@
 """From effects to verdicts: what a few seeds allow to say of a claim."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 from math import inf
@@ -56,7 +56,30 @@ class Effect:
         return f"< {self.high:g}" if self.low == -inf else f"{self.low:g} to {self.high:g}"
 
 
-def together(effects: Sequence[Effect]) -> Verdict:
+RISING = (Verdict.FAILS, Verdict.UNCLEAR, Verdict.HOLDS)
+
+
+def clarity(effect: Effect) -> tuple[int, float]:
+    """How clearly an effect that is to be large bears its claim out: by its verdict, then by its mean."""
+    return RISING.index(effect.verdict), effect.estimate.mean
+
+
+def weakest(effects: Iterable[Effect]) -> Effect:
+    """The one that bears its claim out least: what is said of all is said of this one.
+
+    A wide interval counts more than a small mean:
+
+    >>> weakest([Effect("sure", (3.0, 4.0, 5.0)), Effect("unsure", (1.0, 5.0, 9.0))]).what
+    'unsure'
+    """
+    return min(effects, key=clarity)
+
+
+def strongest(effects: Iterable[Effect]) -> Effect:
+    """The one that bears its claim out best: what is said of some is said of this one."""
+    return max(effects, key=clarity)
+
+
+def together(effects: Iterable[Effect]) -> Verdict:
     """A claim holds if all of its effects do, and fails if one does."""
-    verdicts = {effect.verdict for effect in effects}
-    return next((verdict for verdict in (Verdict.FAILS, Verdict.UNCLEAR) if verdict in verdicts), Verdict.HOLDS)
+    return weakest(effects).verdict

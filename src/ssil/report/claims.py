@@ -20,7 +20,7 @@ def _rows(finding: Finding) -> list[list[str]]:
     accuracy = f"top-{finding.k}" if finding.k else "-"
     head = [str(finding.claim.number), finding.claim.text, accuracy]
     if not finding.effects:
-        return [[*head, "-", "-", "-", "-", str(Verdict.NOT_RUN)]]
+        return [[*head, f"needs {finding.missing}", "-", "-", "-", str(Verdict.NOT_RUN)]]
     first, *others = ([*_numbers(effect), effect.wanted] for effect in finding.effects)
     return [[*head, *first, said(finding)], *(["", "", "", *other, ""] for other in others)]
 
