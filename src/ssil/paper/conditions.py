@@ -15,14 +15,18 @@ class Condition(NamedTuple):
     growing: bool = False
     large_base: bool = False
 
-    def name(self, exemplars: int) -> str:
+    def name(self, memory: int | str) -> str:
         """As a folder's name.
 
         >>> Condition(5, growing=True).name(10)
         'base-growing-t5-10'
         """
         base, kind = "largebase" if self.large_base else "base", "growing" if self.growing else "fixed"
-        return f"{base}-{kind}-t{self.tasks}-{exemplars}"
+        return f"{base}-{kind}-t{self.tasks}-{memory}"
+
+
+MAIN = Condition()
+"""Where the paper looks most: T = 10 and the middle memory."""
 
 
 def setting(growing: bool = False, large_base: bool = False) -> tuple[Condition, ...]:

@@ -5,21 +5,19 @@ from dataclasses import replace
 from functools import partial
 from math import inf
 
-from ssil.paper.conditions import ALL, HIGH, LOW, MIDDLE, Condition
+from ssil.paper.conditions import ALL, HIGH, LOW, MAIN, MIDDLE, Condition
 from ssil.paper.evidence import Evidence, MissingError
 from ssil.paper.measures import average, curve, gaps, latest_share, old_on_newest, slope
-from ssil.paper.rows import ABLATION, NAMED, SUPPLEMENT, TABLE_1
+from ssil.paper.rows import ABLATION, BRANCH, GKD, NAMED, SUPPLEMENT, TABLE_1, TKD
 from ssil.paper.verdicts import Effect, strongest, weakest
 from ssil.record import Record
 from ssil.statistics import estimate
 
-MAIN = Condition()
 LITTLE = 1.0
 """Points that are "little"."""
 OVERLAP = 0.25
 """Scores overlap if their means are apart by less than this part of their deviation."""
 MOST = 50.0
-GKD, TKD, BRANCH = "CE+GKD", "CE+TKD", "CE+TKD from CE+GKD's teacher"
 
 RIVALS = tuple(name for name in TABLE_1 if name != "SS-IL")
 OTHERS = tuple(name for name in SUPPLEMENT if name != "SS-IL")
@@ -75,21 +73,21 @@ def best_of_all(evidence: Evidence, k: int) -> list[Effect]:
 
 
 def newest_task(evidence: Evidence, _: int) -> list[Effect]:
-    return [*(_share(evidence, line, MOST, inf) for line in ("CE+GKD", "FT")), _share(evidence, "SS-IL", -inf, MOST)]
+    return [*(_share(evidence, line, MOST, inf) for line in (GKD, "FT")), _share(evidence, "SS-IL", -inf, MOST)]
 
 
 def pile(evidence: Evidence, _: int) -> list[Effect]:
-    values = _values(evidence, latest_share, "CE+GKD")
+    values = _values(evidence, latest_share, GKD)
     return [Effect("new images taken for the latest old task, %, t >= 3", tuple(values), MOST)]
 
 
 def tkd_beats_gkd(evidence: Evidence, k: int) -> list[Effect]:
-    return [_ahead(evidence, k, "CE+TKD", "CE+GKD")]
+    return [_ahead(evidence, k, TKD, GKD)]
 
 
 def same_teacher(evidence: Evidence, k: int) -> list[Effect]:
     """The task at which the branch is least clearly ahead."""
-    chains, branches = (evidence.records(MAIN, line) for line in ("CE+GKD", BRANCH))
+    chains, branches = (evidence.records(MAIN, line) for line in (GKD, BRANCH))
     by_seed = [_less(curve(b, k), curve(c, k)) for b, c in zip(branches, chains, strict=True)]
     by_task = {t: tuple(seed[t - 1] for seed in by_seed) for t in range(3, len(by_seed[0]) + 1)}
     return [weakest(Effect(f"TKD - GKD from one teacher, at its least (t = {t})", by_task[t]) for t in by_task)]
@@ -159,7 +157,7 @@ def with_tkd(evidence: Evidence, k: int) -> list[Effect]:
 
 
 def tkd_alone(evidence: Evidence, _: int) -> list[Effect]:
-    return [_share(evidence, line, MOST, inf) for line in ("CE+TKD (replay)", "CE+TKD")]
+    return [_share(evidence, line, MOST, inf) for line in ("CE+TKD (replay)", TKD)]
 
 
 def widens(evidence: Evidence, k: int) -> list[Effect]:
@@ -225,7 +223,5 @@ def no_winner(evidence: Evidence, k: int) -> list[Effect]:
 
 
 def falls(evidence: Evidence, k: int) -> list[Effect]:
-    slopes = {
-        line: _values(evidence, lambda record: slope(curve(record, k)[1:]), line) for line in ("CE+TKD", "CE+GKD")
-    }
-    return [Effect("fall a task from t = 2, GKD's - TKD's", _less(slopes["CE+TKD"], slopes["CE+GKD"]))]
+    slopes = {line: _values(evidence, lambda record: slope(curve(record, k)[1:]), line) for line in (TKD, GKD)}
+    return [Effect("fall a task from t = 2, GKD's - TKD's", _less(slopes[TKD], slopes[GKD]))]

@@ -8,7 +8,7 @@ from pathlib import Path
 from ssil.collection import Run
 from ssil.errors import UserError
 from ssil.grid import Cell, finished
-from ssil.paper.conditions import MIDDLE, Condition
+from ssil.paper.conditions import MAIN, MIDDLE, Condition
 from ssil.paper.grounds import Ground
 from ssil.paper.rows import LINES
 from ssil.record import Record, read_record
@@ -30,6 +30,11 @@ class Need:
         """What holds it. Joint training keeps every image: one run serves all memories."""
         row = LINES[self.line].row
         return self.condition._replace(level=MIDDLE, growing=False) if row == "joint" else self.condition, row
+
+
+def needs(lines: Iterable[str], *conditions: Condition) -> tuple[Need, ...]:
+    """All lines in all conditions."""
+    return tuple(Need(condition, line) for condition in conditions or (MAIN,) for line in lines)
 
 
 @dataclass(frozen=True)
@@ -72,9 +77,9 @@ class Evidence:
         return Run(folder, record)
 
 
-def cells(ground: Ground, needs: Iterable[Need], seeds: Sequence[int]) -> list[Cell]:
+def cells(ground: Ground, needed: Iterable[Need], seeds: Sequence[int]) -> list[Cell]:
     """The runs that are needed, each once, seed by seed."""
     if not seeds:
         raise UserError("seeds: there must be at least 1")
-    wanted = dict.fromkeys(need.run for need in needs)
+    wanted = dict.fromkeys(need.run for need in needed)
     return [ground.cell(condition, row, seed) for seed in seeds for condition, row in wanted]

@@ -67,6 +67,7 @@ LINES = {
     )
 }
 
+GKD, TKD, BRANCH = "CE+GKD", "CE+TKD", "CE+TKD from CE+GKD's teacher"
 TABLE_1 = ("iCaRL", "FT", "IL2M", "EEIL", "BiC", "LUCIR", "PODNet", "SS-IL")
 SUPPLEMENT = ("EEIL", "BiC", "LUCIR", "PODNet", "SS-IL")
 NAMED = ("ScaIL", "WA", "UW", "ER", "LwF")

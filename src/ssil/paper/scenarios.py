@@ -6,6 +6,7 @@ from functools import cache
 from itertools import product
 
 from ssil.errors import UserError
+from ssil.paper.conditions import Condition, setting
 
 DATASETS = {
     "imagenet": (1_000, (5, 10, 20)),
@@ -13,9 +14,6 @@ DATASETS = {
     "landmark-v2-10k": (10_000, (2, 4, 6)),
 }
 """Classes, and the three sizes of memory as exemplars per class: all along if it grows, in the end if it is fixed."""
-
-CONDITIONS = ((10, 0), (10, 1), (10, 2), (20, 1), (5, 1))
-"""Tasks (the paper's T), and which of the three memories."""
 
 REPLAY_BATCH = {20: 16, 10: 32, 5: 64}
 """Exemplars in a batch by T. The paper is silent on large bases: the same rule."""
@@ -43,7 +41,8 @@ class PaperScenario:
 @cache
 def scenarios() -> tuple[PaperScenario, ...]:
     """All 60, by number."""
-    grid = product((False, True), (False, True), DATASETS, CONDITIONS)
+    settings = product((False, True), (False, True), DATASETS)
+    grid = [(data, condition) for large, growing, data in settings for condition in setting(growing, large)]
     return tuple(_scenario(number, *cell) for number, cell in enumerate(grid, start=1))
 
 
@@ -60,14 +59,13 @@ def find(key: str | int) -> PaperScenario:
     raise UserError(f"scenario: {key!r} is none of the paper's; give a number from 1 to 60 or a name such as {close}")
 
 
-def _scenario(number: int, large_base: bool, growing: bool, dataset: str, condition: tuple[int, int]) -> PaperScenario:
+def _scenario(number: int, dataset: str, condition: Condition) -> PaperScenario:
     classes, memories = DATASETS[dataset]
-    tasks, which = condition
-    per_class, total = memories[which], memories[which] * classes
-    base, kind = "largebase" if large_base else "base", "growing" if growing else "fixed"
+    tasks, level, growing, large_base = condition
+    per_class, total = memories[level], memories[level] * classes
     return PaperScenario(
         number=number,
-        name=f"{dataset}-{base}-{kind}-t{tasks}-{per_class if growing else f'{total // 1000}k'}",
+        name=f"{dataset}-{condition.name(per_class if growing else f'{total // 1000}k')}",
         dataset=dataset,
         classes=classes,
         tasks=tasks,

@@ -14,14 +14,12 @@ from ssil.figures.lines import Runs
 from ssil.figures.memory import replay_sizes
 from ssil.figures.teacher import teacher_predictions
 from ssil.figures.toy import imbalanced_steps
-from ssil.paper.conditions import HIGH, Condition, setting
-from ssil.paper.evidence import Evidence, MissingError, Need
-from ssil.paper.rows import ABLATION, REPLAY_SIZES, SUPPLEMENT, TABLE_1
+from ssil.paper.conditions import HIGH, MAIN, Condition, setting
+from ssil.paper.evidence import Evidence, MissingError, Need, needs
+from ssil.paper.rows import ABLATION, BRANCH, GKD, REPLAY_SIZES, SUPPLEMENT, TABLE_1, TKD
 from ssil.report.paper_tables import Columns, accuracy_table, replay_table, settings_table
 from ssil.report.tables import Table
 
-MAIN = Condition()
-GKD, TKD, BRANCH = "CE+GKD", "CE+TKD", "CE+TKD from CE+GKD's teacher"
 REPLAY = ("SS-IL", "SS-IL without ER")
 Tables = Callable[[Evidence], dict[str, Table]]
 Figures = Callable[[Evidence], dict[str, Figure]]
@@ -55,15 +53,11 @@ def _variant(line: str, label: str) -> str:
     return f"{label} without ER" if line == "SS-IL without ER" else label
 
 
-def _needs(lines: Iterable[str], *conditions: Condition) -> tuple[Need, ...]:
-    return tuple(Need(condition, line) for condition in conditions or (MAIN,) for line in lines)
-
-
 def _table(name: str, title: str, lines: Sequence[str], columns: Columns) -> Item:
     def tables(evidence: Evidence) -> dict[str, Table]:
         return {f"top{k}": accuracy_table(evidence, lines, columns, k) for k in (1, 5)}
 
-    return Item(name, title, _needs(lines, *columns), tables)
+    return Item(name, title, needs(lines, *columns), tables)
 
 
 def _curves(name: str, title: str, lines: Sequence[str], columns: Columns, metrics: Sequence[Metric]) -> Item:
@@ -76,7 +70,7 @@ def _curves(name: str, title: str, lines: Sequence[str], columns: Columns, metri
             raise MissingError(name)
         return {"": accuracy_grid(found, metrics, columns=len(metrics) if len(metrics) > 1 else 3)}
 
-    return Item(name, title, _needs(lines, *columns), figures=figures)
+    return Item(name, title, needs(lines, *columns), figures=figures)
 
 
 def _bias(evidence: Evidence) -> dict[str, Figure]:
@@ -117,22 +111,22 @@ ITEMS = (
         "distillation over all old classes, and task by task (a drawing)",
         figures=lambda _: {"": distillations()},
     ),
-    Item("fig2", "CE+GKD leans to the newest task, and so does the teacher", _needs((GKD,)), figures=_bias),
+    Item("fig2", "CE+GKD leans to the newest task, and so does the teacher", needs((GKD,)), figures=_bias),
     Item("fig3", "scores under imbalanced gradient steps (a toy)", figures=lambda _: {"": imbalanced_steps()}),
     Item("fig4", "SS-IL (a drawing)", figures=lambda _: {"": separated_softmax()}),
     _table("table1", "all methods, fixed memory", JOINT, setting()),
     _curves("fig5", "top-5 along the stream, the largest memory", JOINT, (Condition(level=HIGH),), TOP_5),
-    Item("fig6", "scores of old and new classes in four models", _needs(ABLATION), figures=_ablation),
-    Item("fig7", "the four models' task confusion", _needs(ABLATION), figures=_of(task_confusion, ABLATION)),
-    Item("fig8", "GKD against TKD", _needs((GKD, TKD)), figures=_gkd_against_tkd),
+    Item("fig6", "scores of old and new classes in four models", needs(ABLATION), figures=_ablation),
+    Item("fig7", "the four models' task confusion", needs(ABLATION), figures=_of(task_confusion, ABLATION)),
+    Item("fig8", "GKD against TKD", needs((GKD, TKD)), figures=_gkd_against_tkd),
     Item(
         "fig9",
         "GKD against TKD, from the same teacher",
-        _needs((GKD, BRANCH)),
+        needs((GKD, BRANCH)),
         figures=_of(branch_curves, (GKD, BRANCH)),
     ),
     Item("table-s1", "the methods' settings", tables=lambda _: {"": settings_table(TABLE_1)}),
-    Item("fig-s1", "SS-IL with and without ER", _needs(REPLAY), figures=_of(replay_ablation, REPLAY)),
+    Item("fig-s1", "SS-IL with and without ER", needs(REPLAY), figures=_of(replay_ablation, REPLAY)),
     Item("table-s2", "exemplars in a batch by T", SIZES, lambda evidence: {"": replay_table(evidence)}, _sizes),
     _table("table-s3", "growing memory", SUPPLEMENT, GROWING),
     _table("table-s4", "large base", SUPPLEMENT, LARGE),
