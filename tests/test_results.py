@@ -12,6 +12,7 @@ from ssil.paper.evidence import Evidence
 from ssil.paper.grounds import find_ground
 from ssil.report.claims import findings_table
 from ssil.report.headline import headline
+from ssil.report.items import ITEMS
 from ssil.report.sections import sections
 
 ROOT = Path(__file__).parents[1]
@@ -31,6 +32,16 @@ def test_a_table_is_that_of_its_records(path: str, table: str) -> None:
 
 def test_there_are_tables() -> None:
     assert len(MARKED) >= 2
+
+
+def test_table_1_is_that_of_its_records() -> None:
+    page = (ROOT / "docs/results/paper-table1.md").read_text()
+    marked = re.findall(r"<!-- table1: (\S+) (\S+) -->\n((?:\|.*\n)+)", page)
+    (item,) = (item for item in ITEMS if item.name == "table1")
+    for name, end, table in marked:
+        tables = item.tables(Evidence(ROOT / "docs/results/paper", find_ground(name), (0,)))
+        assert table == tables[end].markdown()
+    assert len(marked) >= 2
 
 
 @pytest.mark.parametrize(
