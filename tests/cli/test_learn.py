@@ -62,6 +62,37 @@ def test_from_the_first_class_to_a_rollback(model: Path, photos: Path, capsys: p
 
 
 @pytest.mark.slow
+def test_more_of_known_classes_alone(model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (albums.folder(tmp_path / "more", ["ant", "bee"], 14) / "bee/broken.png").write_bytes(b"no picture")
+    assert main(["learn", str(model), str(tmp_path / "more"), "--json"]) == 0
+    said = capsys.readouterr()
+    entry = json.loads(said.out)
+    assert (entry["new"], entry["more"], entry["score_gap"]) == ([], ["ant", "bee"], None)
+    assert "broken.png: not an image" in said.err
+    assert main(["rollback", str(model), "1"]) == 0
+
+
+@pytest.mark.slow
+def test_pictures_for_testing_are_not_learnt(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    albums.folder(tmp_path / "data/train", ["ant", "bee"], 8)
+    albums.folder(tmp_path / "data/test", ["ant", "bee"], 12)
+    few = ["--epochs", "1", "--later-epochs", "1"]
+    assert main(["learn", str(tmp_path / "mine"), str(tmp_path / "data"), *SMALL, *few]) == 0
+    said = capsys.readouterr().out
+    assert "24 pictures are for testing, and not learnt" in said
+    assert f"version 1: 2 new class(es), {2 * 8 - 2} pictures" in said
+
+
+@pytest.mark.slow
+def test_what_can_not_be_judged_is_refused_under_a_limit(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    few = ["--epochs", "1", "--later-epochs", "1"]
+    first, second = albums.folder(tmp_path / "a", ["ant", "bee"], 4), albums.folder(tmp_path / "b", ["cat"], 4)
+    assert main(["learn", str(tmp_path / "mine"), str(first), *SMALL, *few]) == 0
+    assert main(["learn", str(tmp_path / "mine"), str(second), "--max-drop", "5"]) == 3
+    assert "no old class has a picture in the quiz" in capsys.readouterr().err
+
+
+@pytest.mark.slow
 def test_an_update_that_costs_too_much_is_refused(
     model: Path, photos: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

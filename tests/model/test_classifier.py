@@ -86,6 +86,20 @@ def test_more_pictures_of_known_classes() -> None:
     assert right(once_more, ["gnu"]) > 0.5
 
 
+def test_a_picture_that_comes_as_another_class_belongs_to_that() -> None:
+    """A class is split, and one of its pictures was wrong all along."""
+    known = second().classifier
+    kept = [*known.exemplars[0], *known.quiz[0]]
+    split = [(picture, "emu" if place % 2 else "bee") for place, picture in enumerate(kept)]
+    made = update(known, settings(memory=100), [*split, *pictures(["fox"])]).classifier
+    assert not made.exemplars[0]
+    assert not made.quiz[0]
+    emu = made.classes.names.index("emu")
+    assert {picture.known_as for picture in made.exemplars[emu] + made.quiz[emu]} == {
+        picture.known_as for picture in kept[1::2]
+    }
+
+
 def test_marks_tell_before_from_after() -> None:
     before, after = second().before, second().after
     assert before is not None
@@ -120,6 +134,14 @@ def test_what_made_the_network_stays() -> None:
         changed(settings(), {"image_size": 9})
     with pytest.raises(UserError, match="epochs: 0 does not fit"):
         changed(settings(), {"epochs": 0})
+
+
+def test_the_newest_word_on_memory_counts_and_options_add_up() -> None:
+    megabytes = changed(settings(), {"memory_mb": 1.0, "options": {"temperature": 1.0}})
+    assert (megabytes.memory_mb, megabytes.options) == (1.0, {"temperature": 1.0})
+    number = changed(megabytes, {"memory": 30, "options": {"grad_noise": True}})
+    assert (number.memory, number.memory_mb) == (30, None)
+    assert number.options == {"temperature": 1.0, "grad_noise": True}
 
 
 def test_a_memory_in_megabytes() -> None:

@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
@@ -60,6 +60,7 @@ def teach(
         interrupts.training = True
         made = learn(model, images, given, limits, told, watch, init, minutes)
     if json:
+        _remark(made, sys.stderr)
         json_line(version=made.version.number, **made.version.history[-1])
     else:
         _tell(model, made)
@@ -67,12 +68,16 @@ def teach(
         write_page(html, model.resolve().name, made.version, made.update.after, made.update.before)
 
 
+def _remark(made: Published, file: TextIO) -> None:
+    for remark in made.remarks[:WORST]:
+        print(f"{remark.path}: {remark.reason}", file=file)
+    if len(made.remarks) > WORST:
+        print(f"... and {len(made.remarks) - WORST} more such remarks", file=file)
+
+
 def _tell(model: Path, made: Published) -> None:
     screen, entry, update = console(), made.version.history[-1], made.update
-    for remark in made.remarks[:WORST]:
-        screen.print(f"{remark.path}: {remark.reason}", markup=False)
-    if len(made.remarks) > WORST:
-        screen.print(f"... and {len(made.remarks) - WORST} more such remarks")
+    _remark(made, sys.stdout)
     news = f"{len(entry['new'])} new class(es)" + (f", more of {len(entry['more'])}" if entry["more"] else "")
     screen.print(f"version {made.version.number}: {news}, {entry['pictures']} pictures, {seconds(entry['seconds'])}")
     shown = table("quiz", "before", "after")

@@ -13,11 +13,15 @@ app = App(
 MODEL is made by the first call; later ones add the new classes and keep the
 old. More pictures of known classes are welcome too.
 
-Of every class some pictures are set aside as a quiz, and never trained on: what
-an update does to old and new classes is read off them. With --max-drop an
-update that costs the old classes more is not published (exit code 3).
+Of a new class a fifth of the pictures, at most ten, is set aside as a quiz and
+never trained on, if it has five or more: what an update does to old and new
+classes is read off them. With --max-drop an update that costs the old classes
+more is not published (exit code 3). Pictures that IMAGES itself sets aside for
+testing (a folder test/ beside train/) are not learnt.
 
-What the model keeps are --memory pictures in all, as files in MODEL/pictures.
+A version keeps --memory pictures in all, as files in MODEL/pictures; those of
+earlier versions stay there until `ssil prune`. A picture that comes again under
+another class belongs to that class from then on.
 
 Examples:
   ssil learn birds photos/first-week

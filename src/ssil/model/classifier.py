@@ -77,6 +77,7 @@ def update(
 
     The first update may begin with the weights `init`; with `minutes` it has as many epochs as fit into that time.
     """
+    classifier = _relabelled(classifier, arrived) if classifier else None
     known, previous = (classifier.classes, classifier.snapshot) if classifier else (Classes(), None)
     classes, watch = _extended(known, arrived), watch or unwatched
     sight, random = sight_of(settings, previous, init, watch), Randomness(settings.seed)
@@ -111,6 +112,17 @@ def _extended(known: Classes, arrived: Labelled) -> Classes:
     if not known.seen and len(names) < 2:
         raise UserError("images: a first update needs at least two classes, to tell them apart")
     return known.extend(names)
+
+
+def _relabelled(classifier: Classifier, arrived: Labelled) -> Classifier:
+    """Without kept pictures that now arrive as another class: the newest word on a picture counts."""
+    said = {picture.known_as: name for picture, name in arrived}
+
+    def still(groups: Groups) -> Groups:
+        named = zip(classifier.classes.names, groups, strict=True)
+        return tuple(tuple(one for one in group if said.get(one.known_as, name) == name) for name, group in named)
+
+    return replace(classifier, exemplars=still(classifier.exemplars), quiz=still(classifier.quiz))
 
 
 def _unkept(arrived: Labelled, classifier: Classifier | None) -> Labelled:
@@ -194,4 +206,7 @@ def changed(settings: ModelSettings, given: Mapping[str, Any]) -> ModelSettings:
     for name in FIXED:
         if given.get(name, own := getattr(settings, name)) != own:
             raise UserError(f"{name}: the model was made with {own!r}, which can't be changed; make another model")
-    return make_settings({**settings.model_dump(), **given})
+    before = settings.model_dump()
+    if "memory" in given:
+        before["memory_mb"] = None
+    return make_settings({**before, **given, "options": {**settings.options, **given.get("options", {})}})

@@ -49,6 +49,8 @@ def learn(
     minutes: float | None = None,
 ) -> Published:
     """Learn what is in `images`, and publish it; all is as it was if anything goes wrong, or a limit is passed."""
+    if {"memory", "memory_mb"} <= given.keys():
+        raise UserError("memory: give a number of pictures or of megabytes, not both")
     directory = ModelDirectory(folder, [str(given.get(kind)) for kind in ("method", "backbone")])
     weights = read_pretrained(init) if init and not directory.exists else None
     if not directory.exists:
@@ -75,8 +77,12 @@ def _refuse_early(settings: ModelSettings, weights: Pretrained | None) -> None:
 
 
 def _guard(made: Update, limits: Limits) -> None:
-    if made.before is None or made.after is None:
+    if not made.known or limits == Limits():
         return
+    if made.before is None or made.after is None:
+        raise RefusedError(
+            "no old class has a picture in the quiz, so what it costs them can't be told; the model is as it was"
+        )
     old = made.known
     was, now = (marks.accuracy(old) for marks in (made.before, made.after))
     if limits.drop is not None and was is not None and now is not None and was - now > limits.drop:

@@ -110,15 +110,20 @@ class Pictures:
 
 
 def from_data(name: str, told: Told | None = None) -> tuple[Labelled, tuple[Remark, ...]]:
-    """The good pictures of a folder with a sub-folder a class, a manifest or a store, and remarks on the others."""
+    """The good pictures of a folder with a sub-folder a class, a manifest or a store, and remarks on the others.
+
+    Those that the source sets aside for testing are left to that.
+    """
     found = gathered(name, Asked(), told=told)
     if found is None:
         raise UserError(f"images: {name} is no folder with a sub-folder a class, and no .csv or .parquet manifest")
     listing, survey = found
-    remarks = (*listing.remarks, *survey.remarks(listing.source.names), *on_classes(listing, survey))
+    tested = np.zeros_like(survey.good) if listing.tested is None else listing.tested & survey.good
+    aside = [Remark(name, f"{tested.sum()} pictures are for testing, and not learnt")] if tested.any() else []
+    remarks = (*listing.remarks, *survey.remarks(listing.source.names), *on_classes(listing, survey), *aside)
 
     def pictures() -> Iterator[tuple[Picture, str]]:
-        for row in survey.good.nonzero()[0].tolist():
+        for row in (survey.good & ~tested).nonzero()[0].tolist():
             digest = survey.digests[row].tobytes().hex()
             read = partial(_bytes, listing.source.read, row)
             yield Picture(listing.source.names[row], digest, read), listing.classes[listing.labels[row]]

@@ -53,7 +53,7 @@ class Marks:
     classes: Mapping[str, Mark]
     calibration_error: float
     score_gap: float | None
-    """Of new over old classes; None where all are new."""
+    """Of new over old classes; None where all are new, or none."""
 
     def accuracy(self, names: Iterable[str]) -> float | None:
         """In percent, over the pictures of these classes; None if there are none."""
@@ -68,4 +68,5 @@ def marks(predictions: Predictions, names: Sequence[str], old: int) -> Marks:
         for labels in (predictions.labels, predictions.labels[predictions.correct])
     )
     found = {name: Mark(right, of) for name, right, of in zip(names, rights, counts, strict=True) if of}
-    return Marks(found, calibration_error(predictions), score_gap(predictions) if old else None)
+    gap = score_gap(predictions) if 0 < old < len(names) else None
+    return Marks(found, calibration_error(predictions), gap)
