@@ -19,6 +19,7 @@ Groups = dict[int, Tensor]
 def per_class(pool: Pool, classes: Classes, random: Randomness, share: float) -> Pool:
     """As many images of every class: a share of the smallest class, at least one.
 
+    At the first task, which has no exemplars, that is a share of all images, where the original's is of the memory.
     They are the first of an old class's exemplars, and of a new class those that a random memory keeps longest: what
     was held out when a class was new is what is held out later, when fewer are.
     """

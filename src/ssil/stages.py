@@ -96,11 +96,13 @@ def alignment(weight: Tensor, old: int, order: int = 2) -> Tensor:
 def weighed_by_classes(temperature: float) -> Loss:
     """Cross-entropy and distillation from the teacher's scores, weighed by the shares of new and of old classes.
 
-    The loss of BiC and WA, with lambda = old / all classes: (1 - lambda) CE + lambda GKD, and no temperature**2.
+    The loss of BiC and WA, with lambda = old / all classes: (1 - lambda) CE + lambda GKD, and no temperature**2. Images
+    of known classes alone weigh as a new class would, for else their labels would count for nothing.
     """
 
     def loss(step: Step) -> dict[str, Term]:
-        logits, share = step.output.logits, step.classes.old / step.classes.seen
+        logits, old = step.output.logits, step.classes.old
+        share = old / (old + max(step.classes.new, 1))
         terms = {"ce": mean((1 - share) * losses.cross_entropy(logits, step.labels))}
         if step.teachers:
             terms["kd"] = mean(share * losses.gkd(logits, step.teachers["old"].scores, temperature))

@@ -294,3 +294,13 @@ def test_the_main_phase_starts_from_the_old_model_again(dataset: Path) -> None:
 def test_one_exemplar_a_class(dataset: Path) -> None:
     config = tiny.config(dataset, method="uw", task_sizes=(1, 2, 3), memory_per_class=1, epochs=2)
     assert [len(task.loss["balanced"]["ce"]) for task in run(config).tasks[1:]] == [1, 1]
+
+
+def test_a_short_main_phase_reaches_its_last_rate() -> None:
+    (main,) = (
+        part
+        for part in configure("uw", training={"epochs": 5, "milestones": (2, 4)}).method.plan(table(2, 2))
+        if part.name == "main"
+    )
+    assert isinstance(main, Phase)
+    assert (main.schedule.epochs, main.schedule.milestones) == (4, (2, 3))

@@ -248,3 +248,11 @@ def test_what_a_task_starts_from(variant: str, dataset: Path) -> None:
     else:
         drawn = deepcopy(before.network.head).new_rows(4, bench.random.within(2, "reset").at("head"))["weight"]
         assert torch.allclose(after, drawn.clamp(min=0))
+
+
+def test_gamma_is_one_where_no_class_is_new() -> None:
+    none_new, scorer = TWO.extend([]), Aligned()
+    (align,) = (part for part in method(variant="original").plan(none_new) if part.name == "align")
+    assert isinstance(align, Stage)
+    align.run(work(random(5, 4), None, none_new, scorer))
+    assert scorer.gamma == 1

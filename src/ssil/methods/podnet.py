@@ -65,7 +65,7 @@ def podnet(
             mine, theirs = step.output, step.teachers["old"].output
             growth = sqrt(step.classes.seen / max(step.classes.new, 1)) if scheduled else 1.0
             drift = losses.pod_spatial(mine.stages, theirs.stages, separate=pooling == "separate")
-            terms["pod_spatial"] = mean(spatial * growth * drift)
+            terms["pod_spatial"] = mean(spatial * growth * drift.to(mine.logits.device))
             terms["pod_flat"] = mean(flat * growth * losses.cosine_distance(mine.features, theirs.features))
         return terms
 

@@ -26,7 +26,7 @@ def er(training: Training, *, replay_batch: Count | None = None) -> Method:
     return _method(training, Replay(training.batch, replay_batch or training.replay), "current", "budget")
 
 
-@register()
+@register(official={"new_head_init": "default"})
 def joint(training: Training, *, start: Literal["fresh", "current"] = "fresh") -> Method:
     """Joint: a fresh model on all data of all classes seen, after every task (the upper bound).
 

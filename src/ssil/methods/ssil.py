@@ -75,12 +75,13 @@ def ssil(
 BATCHES = ("batches", "replay_batch")
 KD = (*BATCHES, "temperature", "kd_tau_sq")
 CODE = {"kd_tau_sq": True}
-CE = "CE: one softmax and no distillation, on SS-IL's schedule (an ablation of SS-IL, ICCV 2021, Fig. 6)."
+VANILLA = {"batches": "mixed"}
+CE = "CE: one softmax and no distillation (an ablation of SS-IL, ICCV 2021, Fig. 6)."
 CE_SS = "CE-SS: separated softmax without distillation (an ablation of SS-IL, ICCV 2021, Fig. 6)."
 CE_TKD = "CE+TKD: one softmax, task-wise distillation (SS-IL, ICCV 2021, section 3 and Fig. 8)."
 CE_GKD = "CE+GKD: one softmax, distillation over all old classes at once (SS-IL, ICCV 2021, section 3 and Fig. 8)."
 
-setting(ssil, "ce", CE, BATCHES, softmax="joint", distil="none")
-setting(ssil, "ce_ss", CE_SS, (*BATCHES, "min_group"), distil="none")
+setting(ssil, "ce", CE, BATCHES, VANILLA, softmax="joint", distil="none")
+setting(ssil, "ce_ss", CE_SS, (*BATCHES, "min_group"), VANILLA, distil="none")
 setting(ssil, "ce_tkd", CE_TKD, (*KD, "tkd_reduction"), CODE, softmax="joint", batches="mixed")
 setting(ssil, "ce_gkd", CE_GKD, KD, CODE, softmax="joint", distil="gkd", batches="mixed")

@@ -66,7 +66,8 @@ def wa(
     loss = weighed_by_classes(temperature)
 
     def gamma(work: Work) -> Tensor:
-        return alignment(work.network.head.weight, work.classes.old, order).clamp(max=most)
+        weight = work.network.head.weight
+        return alignment(weight, work.classes.old, order).clamp(max=most) if work.classes.new else weight.new_ones(())
 
     @torch.no_grad()
     def fold(work: Work) -> None:

@@ -117,7 +117,7 @@ def _branch(config: RunConfig, configured: Configured) -> Configured:
 
 
 def _increments(config: RunConfig) -> int:
-    """T: the tasks of a base stream; in a stream with a large base the tasks after it."""
+    """T: the tasks of a base stream; in a stream with a large base the tasks after it. Sizes of one's own all count."""
     return len(config.task_sizes) if config.task_sizes else config.tasks
 
 
