@@ -13,6 +13,7 @@ from sklearn.model_selection import cross_val_score
 
 from albums import folder, pictures, settings
 from ssil.errors import UserError
+from ssil.model.disk import ModelDirectory
 from ssil.model.estimator import IncrementalClassifier
 
 SMALL = {name: value for name, value in settings().model_dump().items() if name not in {"memory_mb", "options"}}
@@ -85,7 +86,24 @@ def test_saved_and_loaded(tmp_path: Path) -> None:
     assert back.get_params() | {"options": None} == model.get_params() | {"options": None}
     back.partial_fit(*arrays(["cat"]))
     back.save(tmp_path / "model")
+    entries = ModelDirectory(tmp_path / "model").load().history
+    assert [(entry["parent"], entry["new"]) for entry in entries] == [(None, ["ant", "bee"]), (1, ["cat"])]
+    with pytest.raises(UserError, match="version 2 is the current one there, and this is built on 1"):
+        model.save(tmp_path / "model")
+    model.save(tmp_path / "elsewhere")
     assert IncrementalClassifier.load(tmp_path / "model").classes_.tolist() == ["ant", "bee", "cat"]
+
+
+def test_a_turned_photograph_and_one_in_ink(tmp_path: Path) -> None:
+    X, y = arrays(["ant", "bee"])
+    model = made().fit(X, y)
+    turned = Image.fromarray(np.rot90(X[0]).copy()).convert("RGB")
+    exif = turned.getexif()
+    exif[0x0112] = 6  # to be turned by a quarter to be upright
+    turned.save(tmp_path / "turned.png", exif=exif)
+    opened = Image.open(tmp_path / "turned.png")
+    assert np.allclose(model.predict_proba([opened]), model.predict_proba([tmp_path / "turned.png"]))
+    assert model.predict_proba([turned.convert("CMYK")]).shape == (1, 2)
 
 
 def test_what_a_notebook_shows() -> None:

@@ -4,12 +4,15 @@ from pathlib import Path
 
 import pytest
 
-from albums import pictures, settings
+from albums import folder, pictures, settings
+from ssil.cli import main
 from ssil.cli.prune import app
 from ssil.errors import UserError
+from ssil.model import shelf
 from ssil.model.changes import forget, rename
 from ssil.model.classifier import Classifier, update
 from ssil.model.disk import ModelDirectory
+from ssil.model.pictures import from_data
 
 TRUSTED = (settings().backbone,)
 
@@ -97,6 +100,65 @@ def test_a_class_is_erased_whatever_it_was_called(model: ModelDirectory) -> None
     wasps = {picture.digest for picture, name in pictures(["bee"])}
     assert stored(model).isdisjoint(wasps)
     assert stored(model) == kept(model)
+
+
+def test_a_class_of_a_name_that_another_had_before(classifiers: list[Classifier], tmp_path: Path) -> None:
+    directory = ModelDirectory(tmp_path / "model", TRUSTED)
+    with directory.locked():
+        directory.publish(classifiers[0], [{"new": ["ant", "bee"]}])
+    renamed = rename(directory, "bee", "wasp")
+    made = update(renamed.classifier, settings(later_epochs=1), pictures(["bee"], first=30)).classifier
+    with directory.locked():
+        directory.publish(made, [*renamed.history, {"new": ["bee"]}])
+    forget(directory, "bee")
+    first = directory.load(1).classifier
+    assert len(first.exemplars[1]) + len(first.quiz[1]) == 10
+
+
+def test_nothing_is_erased_where_a_version_cant_be_read(model: ModelDirectory) -> None:
+    (model.folder / "versions/0003/model.json").write_text("{}")
+    model.point_to(2)
+    before = {number: (model.folder / f"versions/000{number}/model.json").read_text() for number in (1, 2)}
+    with pytest.raises(UserError, match="0003"):
+        forget(model, "bee")
+    assert {number: (model.folder / f"versions/000{number}/model.json").read_text() for number in (1, 2)} == before
+
+
+def test_a_disk_may_spell_a_folder_otherwise(model: ModelDirectory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As one that does not tell upper from lower case does: the pictures of `ant` lie in `Ant`, which is the same."""
+    before = stored(model)
+    (model.folder / "pictures/ant").rename(model.folder / "pictures/Ant")
+    plain = shelf._inode
+    monkeypatch.setattr(shelf, "_inode", lambda path: plain(path.with_name("Ant") if path.name == "ant" else path))
+    with model.locked():
+        pass
+    assert stored(model) == before
+
+
+def test_a_damaged_word_on_the_current_version_is_mended_by_a_rollback(
+    model: ModelDirectory, capsys: pytest.CaptureFixture[str]
+) -> None:
+    trust = ["--trust", TRUSTED[0]]
+    (model.folder / "current.json").write_text("{}")
+    (model.folder / "versions/0001/model.json").write_text("{}")
+    assert main(["history", str(model.folder)]) == 0
+    assert "checksum" in capsys.readouterr().out
+    assert main(["rollback", str(model.folder), "2"]) == 2  # code of its own
+    assert "say --trust" in capsys.readouterr().err
+    assert main(["rollback", str(model.folder), "2", *trust]) == 0
+    assert model.current() == 2
+    (model.folder / "current.json").unlink()
+    assert main(["rollback", str(model.folder), "3", *trust]) == 0
+    assert model.current() == 3
+
+
+def test_two_spellings_of_a_letter_are_one_class(model: ModelDirectory, tmp_path: Path) -> None:
+    composed, apart = "M\u00fcller", "Mu\u0308ller"
+    rename(model, "bee", apart)
+    assert composed in model.load().classifier.classes.names
+    folder(tmp_path / "photos", [apart, "ant"], 2)
+    assert {name for _, name in from_data(str(tmp_path / "photos"))[0]} == {composed, "ant"}
+    assert composed not in forget(model, apart).classifier.classes.names
 
 
 def test_a_class_that_was_erased_but_not_forgotten_can_be_forgotten(model: ModelDirectory) -> None:

@@ -1,7 +1,7 @@
 """An update on a terminal: progress while it is learnt, then what it has changed."""
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -29,6 +29,7 @@ def teach(
     minutes: float | None,
     json: bool,
     html: Path | None = None,
+    trusted: Sequence[str] = (),
 ) -> None:
     """Learn, and tell what it has led to."""
     if html:
@@ -58,7 +59,7 @@ def teach(
 
     with Interrupts() as interrupts, bars:
         interrupts.training = True
-        made = learn(model, images, given, limits, told, watch, init, minutes)
+        made = learn(model, images, given, limits, told, watch, init, minutes, trusted)
     if json:
         _remark(made, sys.stderr)
         json_line(version=made.version.number, **made.version.history[-1])

@@ -5,15 +5,17 @@ from typing import Annotated
 
 from cyclopts import App, Parameter
 
-from ssil.cli.output import console
+from ssil.cli.output import Trust, console
 from ssil.errors import UserError
 
 app = App(
     name="export",
     help_epilogue="""The file takes pictures of the model's size as uint8 (N, height, width, channels) under
-the name `images`, and gives `scores` and `probabilities`. Normalisation and all corrections are inside;
-resizing is the caller's. The class names are in its metadata, `class_names`, as a JSON list.
-Needs pip install 'ssil[onnx]'.
+the name `images`, and gives `scores` and `probabilities`. Normalisation and all corrections are inside.
+Resizing is the caller's, and `ssil predict` does it so: the picture upright by its Exif tag, on white
+where it is transparent; of that the centred square whose side is the part `centre` of the short side;
+resized to `size` pixels a side, bilinear with antialiasing. Both are in the file's metadata, and so
+are the class names, `class_names`, as a JSON list. Needs pip install 'ssil[onnx]'.
 
 Examples:
   ssil export birds birds.onnx""",
@@ -26,6 +28,7 @@ def export(
     out: Annotated[Path, Parameter(help="the file, OUT.onnx")],
     /,
     *,
+    trust: Trust = None,
     version: Annotated[int | None, Parameter(help="of the model (default: the current one)")] = None,
 ) -> None:
     """Write a model as an ONNX file, for other programs."""
@@ -33,9 +36,10 @@ def export(
     from ssil.model.disk import ModelDirectory
     from ssil.model.export import export as write
 
-    found = ModelDirectory(model).load(version)
+    found = ModelDirectory(model, trust or ()).load(version)
     known, settings, look = found.classifier, found.classifier.settings, found.classifier.settings.look()
-    metadata = {"method": settings.method, "version": str(found.number)}
+    seen = {"size": str(look.size), "centre": str(look.centre)}
+    metadata = {"method": settings.method, "version": str(found.number), **seen}
     try:
         write(known.snapshot, transform(look), look.size, look.channels, out, known.temperature, metadata)
     except OSError as error:

@@ -5,7 +5,7 @@ from typing import Annotated
 
 from cyclopts import App, Parameter
 
-from ssil.cli.output import console
+from ssil.cli.output import Trust, console
 
 app = App(
     name="forget",
@@ -22,10 +22,12 @@ def forget(
     model: Annotated[Path, Parameter(help="the model's directory")],
     name: Annotated[str, Parameter(help="the class's name")],
     /,
+    *,
+    trust: Trust = None,
 ) -> None:
     """Let a model forget a class, and erase the pictures it keeps of it."""
     from ssil.model import changes  # brings torch
     from ssil.model.disk import ModelDirectory
 
-    made = changes.forget(ModelDirectory(model), name)
+    made = changes.forget(ModelDirectory(model, trust or ()), name)
     console().print(f"{model}: version {made.number} knows no {name!r}; its pictures are erased", markup=False)

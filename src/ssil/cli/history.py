@@ -22,7 +22,7 @@ def history(model: Annotated[Path, Parameter(help="the model's directory")], /, 
     from ssil.model.disk import ModelDirectory  # brings torch
 
     directory = ModelDirectory(model)
-    current = directory.current()
+    current = directory.known_current()
     entries = {number: directory.entry(number) for number in directory.numbers()}
     if json:
         for number, entry in entries.items():
@@ -41,9 +41,13 @@ def history(model: Annotated[Path, Parameter(help="the model's directory")], /, 
 def _what(entry: Mapping[str, Any]) -> str:
     """What an update has done.
 
+    >>> _what({"error": "model: it is damaged"})
+    'model: it is damaged'
     >>> _what({"new": ["ant", "bee"], "more": ["cat"]}), _what({"forgotten": "ant"}), _what({"renamed": ["ant", "emu"]})
     ('+ ant, bee; more of cat', 'forgot ant', 'ant is now emu')
     """
+    if "error" in entry:
+        return str(entry["error"])
     if "forgotten" in entry:
         return f"forgot {entry['forgotten']}"
     if "renamed" in entry:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import App, Parameter
 
-from ssil.cli.output import Json, console, json_line, table
+from ssil.cli.output import Json, Trust, console, json_line, table
 
 if TYPE_CHECKING:
     from ssil.model.disk import Version
@@ -27,6 +27,7 @@ def inspect(
     *,
     version: Annotated[int | None, Parameter(help="of the model (default: the current one)")] = None,
     html: Annotated[Path | None, Parameter(help="write it as a page too, FILE.html")] = None,
+    trust: Trust = None,
     json: Json = False,
 ) -> None:
     """Show a model's classes, what it keeps of each, and how well it knows it."""
@@ -36,7 +37,7 @@ def inspect(
 
     if html:
         needs_plotly()
-    directory = ModelDirectory(model)
+    directory = ModelDirectory(model, trust or ())
     found = directory.load(version)
     known, marks = found.classifier, judged(found.classifier)
     if html:

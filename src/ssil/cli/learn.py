@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 from cyclopts import App, Parameter
 
-from ssil.cli.output import Json
+from ssil.cli.output import Json, Trust
 
 app = App(
     name="learn",
@@ -59,6 +59,7 @@ def learn(
     max_drop: Annotated[float | None, Parameter(help="points that the old classes may lose together")] = None,
     max_class_drop: Annotated[float | None, Parameter(help="points that any old class may lose")] = None,
     html: Annotated[Path | None, Parameter(help="write what the update has changed as a page, FILE.html")] = None,
+    trust: Trust = None,
     json: Json = False,
 ) -> None:
     """Learn new classes, or more of known ones, and keep the old."""
@@ -83,4 +84,4 @@ def learn(
         "seed": seed,
     }
     given = {name: value for name, value in asked.items() if value is not None}
-    teach(model, images, given, Limits(max_drop, max_class_drop), init, minutes, json, html)
+    teach(model, images, given, Limits(max_drop, max_class_drop), init, minutes, json, html, trust or ())

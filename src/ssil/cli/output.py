@@ -13,6 +13,12 @@ Json = Annotated[bool, Parameter(negative="", show_default=False, help="print a 
 """The flag --json."""
 
 
+Trust = Annotated[
+    list[str] | None,
+    Parameter(metavar="CODE", negative_iterable="", help="load a model that names this code of your own, file.py:name"),
+]
+"""The option --trust."""
+
 WORD = 10
 """The least width of a column of words: a narrow terminal folds them, but never hides them."""
 

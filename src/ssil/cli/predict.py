@@ -6,7 +6,7 @@ from typing import Annotated
 
 from cyclopts import App, Parameter
 
-from ssil.cli.output import Json
+from ssil.cli.output import Json, Trust
 from ssil.errors import UserError
 
 app = App(
@@ -31,6 +31,7 @@ def predict(
     top: Annotated[int, Parameter(help="how many classes to name")] = 1,
     unknown: Annotated[float, Parameter(help='say "unknown" where no class has this probability')] = 0.0,
     version: Annotated[int | None, Parameter(help="of the model (default: the current one)")] = None,
+    trust: Trust = None,
     json: Json = False,
     csv: Annotated[bool, Parameter(negative="", show_default=False, help="print comma-separated values")] = False,
 ) -> None:
@@ -42,7 +43,7 @@ def predict(
     from ssil.model.disk import ModelDirectory
     from ssil.model.gallery import gallery
 
-    classifier = ModelDirectory(model).load(version).classifier
+    classifier = ModelDirectory(model, trust or ()).load(version).classifier
     answers, unreadable = Answers("json" if json else "csv" if csv else "plain", unknown), 0
     for found, remarks in gallery([pictures, *more], sys.stdin.buffer, classifier.settings.look()):
         for guess in guesses(classifier, found, top):

@@ -5,7 +5,7 @@ from typing import Annotated
 
 from cyclopts import App, Parameter
 
-from ssil.cli.output import console
+from ssil.cli.output import Trust, console
 
 app = App(name="rename", help_epilogue="Examples:\n  ssil rename birds sparow sparrow")
 
@@ -16,10 +16,12 @@ def rename(
     old: Annotated[str, Parameter(help="the class's name")],
     new: Annotated[str, Parameter(help="its new name")],
     /,
+    *,
+    trust: Trust = None,
 ) -> None:
     """Give a model's class another name."""
     from ssil.model import changes  # brings torch
     from ssil.model.disk import ModelDirectory
 
-    made = changes.rename(ModelDirectory(model), old, new)
+    made = changes.rename(ModelDirectory(model, trust or ()), old, new)
     console().print(f"{model}: {old!r} is {new!r} from version {made.number} on", markup=False)

@@ -5,7 +5,7 @@ from typing import Annotated
 
 from cyclopts import App, Parameter
 
-from ssil.cli.output import console
+from ssil.cli.output import Trust, console
 
 app = App(
     name="rollback",
@@ -23,13 +23,15 @@ def rollback(
     model: Annotated[Path, Parameter(help="the model's directory")],
     version: Annotated[int, Parameter(help="which one, see `ssil history`")],
     /,
+    *,
+    trust: Trust = None,
 ) -> None:
     """Let another version of a model be the current one."""
     from ssil.model.disk import ModelDirectory  # brings torch
 
-    directory = ModelDirectory(model)
-    before = directory.current()
+    directory = ModelDirectory(model, trust or ())
+    before = directory.known_current()
     with directory.locked():
         directory.load(version)
         directory.point_to(version)
-    console().print(f"{model}: version {version} is the current one (it was {before})")
+    console().print(f"{model}: version {version} is the current one (it was {before or 'not known'})")

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from math import exp, log, sqrt
 
 from ssil.data.decode import Box
+from ssil.data.listing import CENTRE
 
 TRIES = 10
 NUMBERS = 2 * TRIES + 2
@@ -11,8 +12,6 @@ NUMBERS = 2 * TRIES + 2
 
 SMALLEST = 0.08
 WIDEST = log(4 / 3)
-CENTRE = 224 / 256
-"""The part of the short side that a test view shows: as if resized to 256 and cropped to 224."""
 
 
 def random_box(width: int, height: int, numbers: Sequence[float]) -> Box:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ssil.data.augment import Draws
-from ssil.data.crop import CENTRE, centre_box, random_box
+from ssil.data.crop import centre_box, random_box
 from ssil.data.decode import Box, UnreadableError, measure, resize, view, whole
 from ssil.data.listing import Bytes, Look, Source, plain
 from ssil.errors import UserError
@@ -139,7 +139,7 @@ class Encoded:
     def _box(self, width: int, height: int, crop: list[float] | None) -> Box:
         if crop:
             return random_box(width, height, crop)
-        return centre_box(width, height, CENTRE if self.look.augment == "crop" else 1.0)
+        return centre_box(width, height, self.look.centre)
 
     def _bytes(self, row: int) -> bytes:
         return bytes(self.source.read(row))

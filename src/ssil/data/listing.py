@@ -99,6 +99,10 @@ class Files:
         return len(self.names)
 
 
+CENTRE = 224 / 256
+"""The part of the short side that a test view of a photograph shows: as if resized to 256 and cropped to 224."""
+
+
 @dataclass(frozen=True)
 class Look:
     """How a set's pictures are to be seen: size, channels, and the kind of training views.
@@ -113,6 +117,11 @@ class Look:
     flip: bool = True
     mean: tuple[float, ...] = (0.485, 0.456, 0.406)
     std: tuple[float, ...] = (0.229, 0.224, 0.225)
+
+    @property
+    def centre(self) -> float:
+        """The side of the square that is seen in testing, as a part of the picture's short side."""
+        return CENTRE if self.augment == "crop" else 1.0
 
     def resolved(self) -> "Look":
         """With "auto" replaced by what it comes to at this size."""

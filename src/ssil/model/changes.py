@@ -10,6 +10,7 @@ from ssil import __version__
 from ssil.errors import UserError
 from ssil.model.classifier import Classifier
 from ssil.model.disk import ModelDirectory, Version
+from ssil.model.pictures import spelt
 from ssil.snapshot import without
 from ssil.types import Classes
 
@@ -18,12 +19,12 @@ def rename(directory: ModelDirectory, old: str, new: str) -> Version:
     """A version in which a class has another name."""
     with directory.locked():
         before = directory.load()
-        known, label = before.classifier, _label(before.classifier, old)
+        known, label, new = before.classifier, _label(before.classifier, old), spelt(new)
         if not new or new in known.classes.names:
             raise UserError(f"name: {new!r} can't be the new name; give one that no class has")
         names = (*known.classes.names[:label], new, *known.classes.names[label + 1 :])
         snapshot = replace(known.snapshot, classes=Classes(names, known.classes.bounds))
-        return _publish(directory, before, replace(known, snapshot=snapshot), renamed=[old, new])
+        return _publish(directory, before, replace(known, snapshot=snapshot), renamed=[known.classes.names[label], new])
 
 
 def forget(directory: ModelDirectory, name: str) -> Version:
@@ -39,12 +40,13 @@ def forget(directory: ModelDirectory, name: str) -> Version:
             tuple(group for c, group in enumerate(groups) if c != label) for groups in (known.exemplars, known.quiz)
         )
         rest = replace(known, snapshot=without(known.snapshot, label), exemplars=exemplars, quiz=quiz)
-        directory.erase(name)  # first, so that a kill leaves a class that can still be forgotten
-        return _publish(directory, before, rest, forgotten=name)
+        directory.erase(known.classes.names[label])  # first, so that a kill leaves a class that can still be forgotten
+        return _publish(directory, before, rest, forgotten=known.classes.names[label])
 
 
 def _label(classifier: Classifier, name: str) -> int:
     names = classifier.classes.names
+    name = name if name in names else spelt(name)
     if name not in names:
         close = ", ".join(get_close_matches(name, names, 3) or names[:3])
         raise UserError(f"class: the model knows no {name!r}; perhaps: {close}")

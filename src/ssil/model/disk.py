@@ -175,7 +175,7 @@ def _refuse_code(path: Path, settings: ModelSettings, trusted: Collection[str]) 
     """A stranger's model must not name code that would then be run."""
     for kind, name in (("method", settings.method), ("backbone", settings.backbone)):
         if ":" in name and name not in trusted:
-            raise UserError(f"{kind}: {path} names code of its own, {name}; if you trust it, say --{kind} {name}")
+            raise UserError(f"{kind}: {path} names code of its own, {name}; if you trust it, say --trust {name}")
 
 
 def _suffix(data: bytes) -> str:

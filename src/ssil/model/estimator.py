@@ -1,6 +1,6 @@
 """The classifier by scikit-learn's conventions: `fit`, `partial_fit`, `predict`, for scripts and notebooks."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from html import escape
 from io import BytesIO
@@ -9,7 +9,7 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from PIL import Image
+from PIL import Image, ImageOps
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
@@ -18,8 +18,8 @@ from ssil.data.decode import UnreadableError, measure
 from ssil.data.listing import content
 from ssil.errors import UserError
 from ssil.model.classifier import Classifier, guesses, update
-from ssil.model.disk import ModelDirectory
-from ssil.model.pictures import Picture
+from ssil.model.disk import ModelDirectory, Version
+from ssil.model.pictures import Picture, spelt
 from ssil.model.quiz import Marks
 from ssil.model.settings import ModelSettings, make_settings
 from ssil.nn.pretrained import read_pretrained
@@ -40,6 +40,7 @@ class IncrementalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         method: str = "eeil",
         memory: int = 2000,
         *,
+        memory_mb: float | None = None,
         backbone: str = "resnet18",
         image_size: int = 64,
         grey: bool = False,
@@ -55,6 +56,7 @@ class IncrementalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
     ) -> None:
         self.method = method
         self.memory = memory
+        self.memory_mb = memory_mb
         self.backbone = backbone
         self.image_size = image_size
         self.grey = grey
@@ -70,6 +72,7 @@ class IncrementalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
 
     def fit(self, X: Shown, y: ArrayLike) -> Self:
         """Learn from scratch."""
+        self.saved_: tuple[Path | None, Version | None] = (None, None)
         return self._learn(None, X, y)
 
     def partial_fit(self, X: Shown, y: ArrayLike, classes: object = None) -> Self:
@@ -81,7 +84,7 @@ class IncrementalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         shown = list(pictures(X))
         if len(shown) != len(labels):
             raise UserError(f"y: {len(labels)} labels for {len(shown)} pictures; give one each")
-        arrived = list(zip(shown, map(str, labels), strict=True))
+        arrived = list(zip(shown, map(spelt, map(str, labels)), strict=True))
         init = read_pretrained(self.init) if self.init and not classifier else None
         made = update(classifier, self._settings(), arrived, init=init)
         kind = int if np.issubdtype(labels.dtype, np.integer) else str
@@ -108,27 +111,39 @@ class IncrementalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         return chances
 
     def save(self, folder: str | Path) -> None:
-        """As a model's directory, which `ssil predict` and `ssil learn` take too; a new version, if there is one."""
+        """As a model's directory, which `ssil predict` and `ssil learn` take too; a new version, if there is one.
+
+        Where it was loaded from there, or saved there before, that version must still be the current one.
+        """
         check_is_fitted(self, "classifier_")
         directory = ModelDirectory(Path(folder), (self.method, self.backbone))
+        home, past = getattr(self, "saved_", (None, None))
+        before = past if home == directory.folder.resolve() else None
+        known = before.classifier.classes.names if before else ()
         entry = {
-            "parent": None,
+            "parent": before.number if before else None,
             "time": datetime.now(UTC).isoformat(timespec="seconds"),
             "ssil": __version__,
-            "new": list(self.classifier_.classes.names),
+            "new": [name for name in self.classifier_.classes.names if name not in known],
             "more": [],
         }
         with directory.locked():
-            directory.publish(self.classifier_, [entry])
+            if before and directory.current() != before.number:
+                found = f"version {directory.current()} is the current one there, and this is built on {before.number}"
+                raise UserError(f"folder: {found}; load that one, or save elsewhere")
+            made = directory.publish(self.classifier_, [*(before.history if before else ()), entry])
+        self.saved_ = (directory.folder.resolve(), made)
 
     @classmethod
-    def load(cls, folder: str | Path) -> Self:
-        """The current version of a model's directory."""
-        found = ModelDirectory(Path(folder)).load().classifier
+    def load(cls, folder: str | Path, trusted: Collection[str] = ()) -> Self:
+        """The current version of a model's directory; code of your own that it names must be `trusted`."""
+        version = ModelDirectory(Path(folder), trusted).load()
+        found = version.classifier
         settings = found.settings
         made = cls(**{name: getattr(settings, name) for name in cls._get_param_names() if name != "init"})
         names = found.classes.names
         made.classifier_, made.before_, made.after_ = found, None, None
+        made.saved_ = (Path(folder).resolve(), version)
         made.classes_ = np.array([int(name) for name in names] if all(map(str.isdecimal, names)) else names)
         return made
 
@@ -169,9 +184,9 @@ def _picture(one: str | Path | Image.Image | NDArray[np.uint8], place: int) -> P
         except (OSError, UnreadableError) as error:
             raise UserError(f"X: {one} can't be read ({error})") from None
         return Picture.of(str(one), data)
-    image = one if isinstance(one, Image.Image) else _image(np.asarray(one), place)
+    image = ImageOps.exif_transpose(one) if isinstance(one, Image.Image) else _image(np.asarray(one), place)
     file = BytesIO()
-    image.save(file, "PNG")
+    (image.convert("RGB") if image.mode in {"CMYK", "YCbCr", "LAB", "HSV"} else image).save(file, "PNG")
     return Picture.of(f"picture {place}", file.getvalue())
 
 

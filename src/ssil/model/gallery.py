@@ -14,7 +14,8 @@ from ssil.data.listing import Look, Remark, content, plain, why
 from ssil.errors import UserError
 from ssil.model.pictures import Picture
 
-SUFFIXES = frozenset({".jpg", ".jpeg", ".png", ".webp", ".gif", ".bmp", ".tif", ".tiff", ".ppm", ".avif"})
+PHOTOS = {".jpg", ".jpeg", ".jpe", ".jfif", ".jp2", ".png", ".webp", ".gif", ".tif", ".tiff", ".avif", ".heic", ".heif"}
+SUFFIXES = PHOTOS | {".bmp", ".tga", ".ico", ".pbm", ".pgm", ".ppm", ".pnm"}
 PART = 128
 """How many pictures are in memory at a time; as many are read ahead."""
 FEW = 16

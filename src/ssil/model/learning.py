@@ -47,11 +47,12 @@ def learn(
     watch: Watch | None = None,
     init: str | None = None,
     minutes: float | None = None,
+    trusted: Sequence[str] = (),
 ) -> Published:
     """Learn what is in `images`, and publish it; all is as it was if anything goes wrong, or a limit is passed."""
     if {"memory", "memory_mb"} <= given.keys():
         raise UserError("memory: give a number of pictures or of megabytes, not both")
-    directory = ModelDirectory(folder, [str(given.get(kind)) for kind in ("method", "backbone")])
+    directory = ModelDirectory(folder, [*trusted, *(str(given.get(kind)) for kind in ("method", "backbone"))])
     weights = read_pretrained(init) if init and not directory.exists else None
     if not directory.exists:
         _refuse_early(make_settings({**given}), weights)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
+from unicodedata import normalize
 
 import numpy as np
 import torch
@@ -126,9 +127,14 @@ def from_data(name: str, told: Told | None = None) -> tuple[Labelled, tuple[Rema
         for row in (survey.good & ~tested).nonzero()[0].tolist():
             digest = survey.digests[row].tobytes().hex()
             read = partial(_bytes, listing.source.read, row)
-            yield Picture(listing.source.names[row], digest, read), listing.classes[listing.labels[row]]
+            yield Picture(listing.source.names[row], digest, read), spelt(listing.classes[listing.labels[row]])
 
     return list(pictures()), remarks
+
+
+def spelt(class_name: str) -> str:
+    """A class's name in one spelling: disks and keyboards have two for letters with marks."""
+    return normalize("NFC", class_name)
 
 
 def _bytes(read: Callable[[int], bytes | memoryview], row: int) -> bytes:

@@ -2,6 +2,7 @@
 
 import re
 import shutil
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from itertools import takewhile
@@ -68,6 +69,15 @@ class Shelf:
             raise UserError(f"model: {path} is not what it should be (version {number!r}); restore it")
         return number
 
+    def known_current(self) -> int | None:
+        """The version that predicts; None where that can't be read, and there are versions to choose from."""
+        try:
+            return self.current()
+        except UserError:
+            if self.numbers():
+                return None
+            raise
+
     def version(self, number: int) -> Path:
         """The folder of a version."""
         return self.folder / VERSIONS / f"{number:04d}"
@@ -87,8 +97,11 @@ class Shelf:
             seal(self.folder / CURRENT, {"format": FORMAT, "version": number})
 
     def entry(self, number: int) -> Mapping[str, Any]:
-        """The update that made a version."""
-        return [{}, *self._history(number)][-1]
+        """The update that made a version, or why that can't be read."""
+        try:
+            return [{}, *self._history(number)][-1]
+        except UserError as error:
+            return {"error": str(error)}
 
     def _history(self, number: int) -> list[dict[str, Any]]:
         history = self._said(number)["history"]
@@ -112,15 +125,16 @@ class Shelf:
         return total
 
     def erase(self, class_name: str) -> None:
-        """Take a class's pictures out of every version that is kept, whatever it is called there."""
+        """Take a class's pictures out of every version that is kept, whatever it is called there, and off the disk."""
         here = self._history(self.current())
-        for number in self.numbers():
-            said = self._said(number)
-            names, name = said["classes"]["names"], _called(class_name, here, said["history"])
-            if name in names:
-                said["exemplars"][names.index(name)], said["quiz"][names.index(name)] = [], []
-                with self.writing():
+        versions = {number: self._said(number) for number in self.numbers()}  # all, before one is changed
+        with self.writing():
+            for number, said in versions.items():
+                names, name = said["classes"]["names"], _called(class_name, here, said["history"])
+                if name in names:
+                    said["exemplars"][names.index(name)], said["quiz"][names.index(name)] = [], []
                     seal(self.version(number) / MODEL, said)
+            self._sweep()
 
     def prune(self, keep: int) -> list[int]:
         """Remove all versions but the newest and the current one; which they were."""
@@ -131,34 +145,58 @@ class Shelf:
         return gone
 
     def _tidy(self) -> None:
-        """Remove what is of no use: parts, and pictures of no version; not these, if a version can't be read."""
+        """Remove what is of no use, as far as that is possible."""
         with suppress(OSError, UserError, KeyError, TypeError):
-            for path in [path for pattern in PARTS for path in self.folder.glob(pattern)]:
-                shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
-            used = self._used()
-            for path in (self.folder / PICTURES).glob("*/*"):
-                if KEPT.fullmatch(path.name) and path.with_name(path.name[:32]) not in used:
-                    path.unlink()
-            for album in (self.folder / PICTURES).glob("*"):
-                if not any(album.iterdir()):
-                    album.rmdir()
+            self._sweep()
 
-    def _used(self) -> set[Path]:
-        """The pictures that any version refers to, without their suffixes."""
+    def _sweep(self) -> None:
+        """Remove parts, and pictures of no version; not these, if a version can't be read."""
+        for path in [path for pattern in PARTS for path in self.folder.glob(pattern)]:
+            shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
+        used = self._used()
+        for album in (self.folder / PICTURES).glob("*"):
+            of_album = used.get(_inode(album), set())
+            for path in album.glob("*"):
+                if KEPT.fullmatch(path.name) and path.name[:32] not in of_album:
+                    path.unlink()
+            if not any(album.iterdir()):
+                album.rmdir()
+
+    def _used(self) -> dict[int, set[str]]:
+        """The pictures that any version refers to, by folder; a disk may spell its name otherwise than the version."""
         said = [self._said(number) for number in self.numbers()]
         groups = [group for version in said for group in (*version["exemplars"], *version["quiz"])]
-        return {(self.folder / one["file"]).with_suffix("") for group in groups for one in group}
+        used: dict[int, set[str]] = defaultdict(set)
+        for path in {self.folder / one["file"] for group in groups for one in group}:
+            with suppress(FileNotFoundError):
+                used[_inode(path.parent)].add(path.stem)
+        return used
 
 
-def _called(name: str, here: History, there: History) -> str:
+def _inode(folder: Path) -> int:
+    return folder.stat().st_ino
+
+
+def _called(name: str, here: History, there: History) -> str | None:
     """What a class of that name here is called there: renamings are undone back to the common past, then done.
+
+    A class that arrived after that is the one that arrived there under the same name, if there is one.
 
     >>> past = [{"new": ["ant", "bee"]}]
     >>> _called("wasp", [*past, {"renamed": ["bee", "wasp"]}], [*past, {"renamed": ["bee", "fly"]}])
     'fly'
+    >>> _called("bee", [*past, {"renamed": ["bee", "wasp"]}, {"new": ["bee"]}], past)
     """
     common = len([*takewhile(lambda pair: pair[0] == pair[1], zip(here, there, strict=False))])
-    undone = [entry["renamed"][::-1] for entry in reversed(here[common:]) if "renamed" in entry]
-    for before, after in undone + [entry["renamed"] for entry in there[common:] if "renamed" in entry]:
-        name = after if name == before else name
-    return name
+    there_now = True
+    for entry in reversed(here[common:]):
+        if name in entry.get("new", ()):
+            there_now = False
+            break
+        before, after = entry.get("renamed", (name, name))
+        name = before if name == after else name
+    for entry in there[common:]:
+        there_now = there_now or name in entry.get("new", ())
+        before, after = entry.get("renamed", (name, name))
+        name = after if there_now and name == before else name
+    return name if there_now else None
