@@ -50,7 +50,7 @@ def learn(
     trusted: Sequence[str] = (),
 ) -> Published:
     """Learn what is in `images`, and publish it; all is as it was if anything goes wrong, or a limit is passed."""
-    if {"memory", "memory_mb"} <= given.keys():
+    if "memory" in given and given.get("memory_mb") is not None:
         raise UserError("memory: give a number of pictures or of megabytes, not both")
     directory = ModelDirectory(folder, [*trusted, *(str(given.get(kind)) for kind in ("method", "backbone"))])
     weights = read_pretrained(init) if init and not directory.exists else None
