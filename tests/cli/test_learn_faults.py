@@ -100,14 +100,14 @@ def at_step(number: int, act: Callable[[], object], monkeypatch: pytest.MonkeyPa
     steps = iter(range(1, 1000))
 
     def meddled(*given: Any) -> Published:
-        *most, watch, init, minutes = given
+        *most, watch, init, minutes, trusted = given
 
         def watched(progress: Any, pace: Any) -> None:
             if next(steps) == number:
                 act()
             watch(progress, pace)
 
-        return learn_images(*[*most, watched, init, minutes])
+        return learn_images(*[*most, watched, init, minutes, trusted])
 
     monkeypatch.setattr("ssil.cli.classroom.learn", meddled)
 
