@@ -23,9 +23,9 @@ evidence. One seed has no interval: its verdicts are indicative.
 Runs that are done are not run again. The findings are kept beside them as
 claims.md and claims.csv.
 
-Data: glyphs (synthetic, needs nothing), cifar100, cifar100-uneven, omniglot, or at the paper's
-scale imagenet, landmark-v2-1k, landmark-v2-10k; or a file of your own, like
-those in src/ssil/paper/grounds/.
+Data: glyphs (synthetic, needs nothing), cifar100, cifar100-uneven, omniglot, or
+at the paper's scale imagenet, landmark-v2-1k, landmark-v2-10k; or a file of
+your own, like those in src/ssil/paper/grounds/.
 
 Examples:
   ssil claims --quick --jobs 2
@@ -41,7 +41,7 @@ def claims(
     *,
     data: Annotated[str, Parameter(help="on which data, see below")] = "glyphs",
     seeds: Annotated[int | None, Parameter(help="runs with seeds 0 to SEEDS - 1 (default: 3)")] = None,
-    claims: Annotated[str | None, Parameter(help="only these, such as 1,4-8")] = None,
+    claims: Annotated[str | None, Parameter(help="only these, such as 1,4-8 (default: all)")] = None,
     quick: Annotated[
         bool,
         Parameter(negative="", show_default=False, help=f"if not told otherwise one seed, and the core claims {QUICK}"),

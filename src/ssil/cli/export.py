@@ -28,8 +28,8 @@ def export(
     out: Annotated[Path, Parameter(help="the file, OUT.onnx")],
     /,
     *,
-    trust: Trust = None,
     version: Annotated[int | None, Parameter(help="of the model (default: the current one)")] = None,
+    trust: Trust = None,
 ) -> None:
     """Write a model as an ONNX file, for other programs."""
     from ssil.data.assemble import transform  # brings torch
