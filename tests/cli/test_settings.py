@@ -137,5 +137,7 @@ def test_flags_say_what_the_settings_say(resolved: list[RunConfig]) -> None:
         "class_order": 3,
         "seed": 4,
     }
+    one_stretch = {"lr": (0.1,), "milestones": (), "options": {"list": [1, 2], "text": "3", "quoted": 'a "b"'}}
     app(["run", *flags(settings)])
-    assert resolved == [make_config(settings)]
+    app(["run", *flags(one_stretch)])
+    assert resolved == [make_config(settings), make_config(one_stretch)]

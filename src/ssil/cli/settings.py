@@ -1,7 +1,6 @@
 """The settings of `ssil run`: flags, over the keys of a file, over one of the paper's scenarios."""
 
 import inspect
-import tomllib
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar, cast, get_args, get_origin
@@ -12,7 +11,7 @@ from pydantic.fields import FieldInfo
 from ssil.config import RunConfig, make_config, read_toml
 from ssil.errors import UserError
 from ssil.paper.scenarios import find
-from ssil.settings import by_name, over
+from ssil.settings import by_name, literal, numbers, over
 
 Command = TypeVar("Command", bound=Callable[..., None])
 
@@ -99,23 +98,8 @@ def _of_scenario(key: str) -> dict[str, Any]:
 
 
 def _parsed(flags: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: _PARSERS.get(name, _as_it_is)(value) for name, value in flags.items() if value is not None}
-
-
-def _as_it_is(value: Any) -> Any:
-    return value
-
-
-def literal(text: str) -> Any:
-    """A TOML value; what is none is a plain string.
-
-    >>> literal("2.5"), literal("true"), literal("[1, 2]"), literal("tkd")
-    (2.5, True, [1, 2], 'tkd')
-    """
-    try:
-        return tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
-        return text
+    given = {name: value for name, value in flags.items() if value is not None}
+    return {name: _PARSERS[name](value) if name in _PARSERS else value for name, value in given.items()}
 
 
 def options(pairs: list[str]) -> dict[str, Any]:
@@ -126,18 +110,14 @@ def options(pairs: list[str]) -> dict[str, Any]:
     return {name: literal(value) for name, _, value in (pair.partition("=") for pair in pairs)}
 
 
-def _numbers(text: str) -> list[str]:
-    return text.split(",")
-
-
 def _number_or_numbers(text: str) -> str | list[str]:
-    return text.split(",") if "," in text else text
+    return numbers(text) if "," in text else text
 
 
 _PARSERS: dict[str, Callable[[Any], Any]] = {
     "options": options,
-    "task_sizes": _numbers,
-    "milestones": _numbers,
+    "task_sizes": numbers,
+    "milestones": numbers,
     "lr": _number_or_numbers,
     "class_order": literal,
 }
