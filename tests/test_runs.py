@@ -9,6 +9,7 @@ import pytest
 import torch
 
 import tiny
+from ssil import directory
 from ssil.checkpoint import Checkpoints
 from ssil.directory import RunDirectory
 from ssil.errors import UserError
@@ -152,6 +153,24 @@ def test_other_data_is_refused(finished: tuple[Path, Record], dataset: Path) -> 
             run(tiny.config(dataset, tasks=3, epochs=2, memory=8, out=finished[0]))
     finally:
         dataset.write_bytes(pixels)
+
+
+def test_data_that_have_moved_are_followed(dataset: Path, tmp_path: Path) -> None:
+    run(tiny.config(dataset, tasks=2, method="ft,il2m", out=tmp_path / "out"))
+    moved = tmp_path / "moved.npz"
+    moved.write_bytes(dataset.read_bytes())
+    run(tiny.config(moved, tasks=2, method="ft,il2m", out=tmp_path / "out"))
+    for folder in ("out", "out/il2m"):
+        assert read_record(tmp_path / folder).config["dataset"] == str(moved)
+
+
+def test_the_methods_own_record_is_the_last_to_be_done(
+    dataset: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written: list[Path] = []
+    monkeypatch.setattr(directory, "write_record", lambda folder, record: written.append(folder))
+    run(tiny.config(dataset, tasks=1, method="ft,il2m,scail", out=tmp_path))
+    assert written == [tmp_path / "scail", tmp_path / "il2m", tmp_path]
 
 
 def test_a_run_stopped_before_scorers_had_a_state_goes_on(dataset: Path, tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 import csv
 import json
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -78,9 +78,11 @@ class RunDirectory:
         """The state to go on from: the last checkpoint's, or a new run's."""
         if not (self.folder / "record.json").exists():
             return State(plan.headers)
-        record = read_record(self.folder)
-        there, here = (identity(found, plan.configured) for found in (record, plan.header))
+        there, here = (identity(found, plan.configured) for found in (read_record(self.folder), plan.header))
         _refuse_another(self.folder, there, here)
+        if there["dataset"] != here["dataset"] and plan.bench.fabric.is_global_zero:
+            self._say_where(here["dataset"], plan.headers)
+        record = read_record(self.folder)
         if not self.checkpoints.exists:  # a finished run whose model was not kept is still finished
             return State(self._records(plan) if record.summary else plan.headers)
         meta, parts = self.checkpoints.load()
@@ -98,6 +100,13 @@ class RunDirectory:
 
     def _records(self, plan: Plan) -> dict[str, Record]:
         return {name: read_record(self._of(name)) for name in plan.headers}
+
+    def _say_where(self, dataset: str, scorers: Iterable[str]) -> None:
+        """The data have moved: let the records that there are name their new place."""
+        for folder in map(self._of, scorers):
+            if (folder / "record.json").exists():
+                record = read_record(folder)
+                write_record(folder, record.model_copy(update={"config": record.config | {"dataset": dataset}}))
 
     def _of(self, scorer: str) -> Path:
         """Where a scorer's record and predictions are: the method's own here, those of others in a folder each."""
@@ -117,7 +126,7 @@ class RunDirectory:
         assert state.snapshot is not None
         if not self.checkpoints.exists:  # so that a summary without a checkpoint means that the model was removed
             self.checkpoints.save(_meta(State({MAIN: state.record.after(0)})), {})
-        for name, record in state.records.items():
+        for name, record in reversed([*state.records.items()]):  # the method's own last: a summary there speaks for all
             write_predictions(self._of(name), len(record.tasks), predictions[name])
             write_record(self._of(name), record)
         parts = {"snapshot": snapshot_tensors(state.snapshot), "memory": {"indices": state.memory.indices}}

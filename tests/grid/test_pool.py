@@ -54,7 +54,73 @@ def test_one_that_fails_stops_no_other(dataset: Path, tmp_path: Path) -> None:
     assert outcomes["ssil"].reason.startswith("memory: 2 is less than one exemplar")
     assert finished(cells[0], tmp_path) is None
     assert finished(cells[1], tmp_path) == read_record(tmp_path / "some/ft-0")
-    assert finished(cell(dataset, "ft", epochs=2), tmp_path) is None  # another run's
+
+
+LOUD = """
+from ssil.method import Method
+from ssil.methods.ft import ft
+from ssil.registry import register
+from ssil.schedule import Training
+
+print("a method of one's own may say something")
+print(1)
+
+
+@register()
+def loud(training: Training) -> Method:
+    '''FT, which speaks.'''
+    return ft(training)
+"""
+
+
+def test_a_run_may_print_and_may_be_started_by_somebodys_part(
+    dataset: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "loud.py").write_text(LOUD)
+    monkeypatch.setenv("SLURM_PROCID", "1")
+    monkeypatch.setenv("SLURM_NTASKS", "2")
+    heard = Heard()
+    (outcome,) = carry_out([cell(dataset, "mine", method=f"{tmp_path / 'loud.py'}:loud")], tmp_path / "out", 1, heard)
+    assert not outcome.code, outcome.reason
+    assert heard.events == ["begin mine", "mine task 1", "mine task 2", "end mine 0"]
+
+
+OTHERS: tuple[dict[str, Any], ...] = (
+    {"epochs": 2},
+    {"memory": 8},
+    {"memory_per_class": 2},
+    {"large_base": True},
+    {"class_order": 5},
+    {"least": 0.5},
+)
+
+
+@pytest.fixture(scope="module")
+def done(dataset: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("done")
+    cells = [cell(dataset, "ft"), cell(dataset, "er", memory=None, **OTHERS[2], **OTHERS[4], **OTHERS[5])]
+    assert {outcome.code for outcome in carry_out(cells, root, 2)} == {0}
+    assert all(finished(one, root) for one in cells)
+    return root
+
+
+@pytest.mark.parametrize("other", OTHERS, ids=lambda other: next(iter(other)))
+def test_a_run_with_other_settings_is_not_done(done: Path, dataset: Path, other: dict[str, Any]) -> None:
+    memory: dict[str, Any] = {"memory": None} if "memory_per_class" in other else {}
+    assert not finished(cell(dataset, "ft", **memory, **other), done)
+
+
+@pytest.mark.parametrize("gone", ["memory_per_class", "class_order", "least"])
+def test_nor_is_one_with_a_setting_that_is_gone(done: Path, dataset: Path, gone: str) -> None:
+    settings: dict[str, Any] = {"memory": None, **OTHERS[2], **OTHERS[4], **OTHERS[5], gone: None}
+    assert not finished(cell(dataset, "er", **settings), done)
+
+
+def test_nor_is_one_whose_record_cannot_be_read(dataset: Path, tmp_path: Path) -> None:
+    place = tmp_path / "some/ft-0"
+    place.mkdir(parents=True)
+    (place / "record.json").write_text("{")
+    assert not finished(cell(dataset, "ft"), tmp_path)
 
 
 def test_a_grid_goes_on_where_it_stopped(dataset: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:

@@ -84,6 +84,10 @@ def test_without_scenarios_runs_lie_beside_each_other(tmp_path: Path) -> None:
             "[methods.ssil]\nscenarios = ['fix']\n[scenarios.fixed]\n",
             "methods.ssil: .* has no scenario 'fix'; it has: fixed",
         ),
+        ("seeds = 3\n[methods.ssil]\n", r"seeds: 3 in .* is not a list of numbers, such as \[0, 1, 2\]"),
+        ("[methods.ssil]\nseeds = 1\n", "seeds: 1 in .* is not a list"),
+        ("settings = 5\n[methods.ssil]\n", "settings: 5 in .* is neither a table nor a file's path"),
+        ('settings = {epochs = "ten"}\n[methods.ssil]\nepochs = "ten"\n', "ssil-0: epochs: 'ten' does not fit"),
         ('settings = "none.toml"\n[methods.ssil]\n', r"none\.toml can't be read"),
     ],
 )

@@ -1,5 +1,6 @@
 """Many runs on a terminal: a live table, a line each elsewhere, the results at the end."""
 
+import shlex
 import signal
 import sys
 import time
@@ -62,8 +63,8 @@ def _foresee(left: Sequence[Cell], done: int, known: Mapping[Cell, float], root:
     for cell in left:
         time_needed = expected(cell, known)
         about = f"  # about {seconds(time_needed)}" if time_needed else ""
-        screen.print(f"{' '.join(cell.command(root))}{about}", soft_wrap=True, markup=False)
-    total = remaining(list(left), known, jobs)
+        screen.print(f"{shlex.join(cell.command(root))}{about}", soft_wrap=True, markup=False)
+    total = remaining(dict.fromkeys(left, 0.0), known, jobs)
     cost = f"about {seconds(total)}, {jobs} at once" if total is not None else "nobody knows how long they take"
     screen.print(f"{done} of {done + len(left)} runs are done" + (f"; the others: {cost}" if left else ""))
 
@@ -74,7 +75,9 @@ class Lines(Watcher):
     def __init__(self, cells: Sequence[Cell], known: Mapping[Cell, float], jobs: int) -> None:
         self.cells, self.known, self.jobs = list(cells), dict(known), jobs
         self.running: dict[Cell, float] = {}
-        self.tasks: dict[Cell, dict[str, Any]] = {}
+        """Since when each has been at its present task."""
+        self.tasks: dict[Cell, dict[int, dict[str, Any]]] = {}
+        """Those that are done, by number."""
         self.outcomes: list[Outcome] = []
 
     def shown(self) -> Any:
@@ -87,8 +90,9 @@ class Lines(Watcher):
         self.say(f"{cell.place}: begins")
 
     def learnt(self, cell: Cell, task: dict[str, Any]) -> None:
-        """Keep the newest."""
-        self.tasks[cell] = task
+        """Keep it."""
+        self.tasks.setdefault(cell, {})[task["task"]] = task
+        self.running[cell] = time.monotonic()
 
     def lost(self, cell: Cell) -> None:
         """Say so."""
@@ -97,7 +101,8 @@ class Lines(Watcher):
 
     def ended(self, outcome: Outcome) -> None:
         """Say how, and how long the rest takes."""
-        spent = time.monotonic() - self.running.pop(outcome.cell, time.monotonic())
+        spent = self.spent(outcome.cell)
+        self.running.pop(outcome.cell, None)
         self.outcomes.append(outcome)
         if not outcome.code:
             self.known[outcome.cell] = spent
@@ -109,22 +114,33 @@ class Lines(Watcher):
 
     def status(self) -> str:
         """How many are done, and how long the others take."""
-        left = [cell for cell in self.cells if cell not in {outcome.cell for outcome in self.outcomes}]
-        time_left = remaining(left, self.known, self.jobs)
-        spent = sum(time.monotonic() - began for began in self.running.values()) / self.jobs
-        about = f", about {seconds(max(0.0, time_left - spent))} left" if time_left and left else ""
+        ended = {outcome.cell for outcome in self.outcomes}
+        left = {cell: self.spent(cell) for cell in self.cells if cell not in ended}
+        time_left = remaining(left, dict(self.known), self.jobs)
+        about = f", about {seconds(time_left)} left" if time_left else ""
         return f"{len(self.outcomes)} of {len(self.cells)} runs ended{about}"
+
+    def spent(self, cell: Cell) -> float:
+        """Seconds that it has trained, in this process and before."""
+        began = self.running.get(cell)
+        done: float = sum(task["seconds"] for task in [*self.tasks.get(cell, {}).values()])
+        return done + (time.monotonic() - began if began else 0.0)
+
+    def newest(self, cell: Cell) -> tuple[str, str]:
+        """The last task that is done, and its accuracy."""
+        tasks = [*self.tasks.get(cell, {}).values()]
+        return (str(tasks[-1]["task"]), f"{tasks[-1]['top1']:.1f}") if tasks else ("-", "-")
 
     def _end(self, outcome: Outcome) -> str:
         if outcome.code == 130:
             return "stopped, its state is kept"
         if outcome.code:
             return f"failed ({outcome.reason or f'exit code {outcome.code}'})"
-        return f"done, last top-1 {self.tasks[outcome.cell]['top1']:.1f}"
+        return f"done, last top-1 {self.newest(outcome.cell)[1]}"
 
 
 class Board(Lines):
-    """The runs at work and those that ended last, redrawn in place."""
+    """The runs at work and those that ended last, redrawn in place, from a thread of its own."""
 
     def shown(self) -> Live:
         """The live table."""
@@ -138,22 +154,14 @@ class Board(Lines):
         """What is on the screen."""
         made = table("run", "state", "task", "top-1", "time", words=2)
         for outcome in self.outcomes[-RECENT:]:
-            spent = self.known.get(outcome.cell)
-            made.add_row(str(outcome.cell.place), self._state(outcome), *self._newest(outcome.cell), _time(spent))
-        for cell, began in self.running.items():
-            made.add_row(str(cell.place), "[bold]running", *self._newest(cell), _time(time.monotonic() - began))
+            spent = seconds(self.spent(outcome.cell))
+            made.add_row(str(outcome.cell.place), self._state(outcome), *self.newest(outcome.cell), spent)
+        for cell in [*self.running]:
+            made.add_row(str(cell.place), "[bold]running", *self.newest(cell), seconds(self.spent(cell)))
         return Group(made, self.status())
 
     def _state(self, outcome: Outcome) -> str:
         return self._end(outcome).partition(",")[0].partition(" (")[0]
-
-    def _newest(self, cell: Cell) -> tuple[str, str]:
-        task = self.tasks.get(cell)
-        return (str(task["task"]), f"{task['top1']:.1f}") if task else ("-", "-")
-
-
-def _time(value: float | None) -> str:
-    return seconds(value) if value is not None else "-"
 
 
 def results(runs: Sequence[Run], title: str) -> Table:

@@ -5,10 +5,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ssil.config import make_config
+from ssil.config import RunConfig, make_config
 from ssil.directory import identity
 from ssil.errors import UserError
-from ssil.prepare import described
+from ssil.prepare import described, foreseen
 from ssil.recipes import Configured
 from ssil.record import Record, read_record
 from ssil.settings import flags
@@ -29,10 +29,15 @@ class Cell:
         """Where it is below the grid's directory."""
         return Path(self.scenario) / f"{self.row}-{self.seed}"
 
+    @property
+    def config(self) -> RunConfig:
+        """Of the run; a UserError says what is wrong with the settings."""
+        return make_config({**self.settings, "seed": self.seed})
+
     def described(self) -> tuple[Configured, dict[str, Any]]:
         """The method, and what the record is going to say of all settings; a UserError names the cell."""
         try:
-            return described(make_config({**self.settings, "seed": self.seed}))
+            return described(self.config)
         except UserError as error:
             raise UserError(f"{self.place}: {error}") from None
 
@@ -46,7 +51,9 @@ def finished(cell: Cell, root: Path) -> Record | None:
     folder = root / cell.place
     if not (folder / "record.json").exists():
         return None
-    record = read_record(folder)
-    configured, settings = cell.described()
-    there = identity(record, configured)
-    return record if record.summary and all(there.get(name) == value for name, value in settings.items()) else None
+    try:
+        record = read_record(folder)
+        configured, wanted = foreseen(cell.config, record)
+    except UserError:  # which its run is going to say
+        return None
+    return record if record.summary and identity(record, configured) == identity(wanted, configured) else None

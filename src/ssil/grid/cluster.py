@@ -1,6 +1,5 @@
 """Runs carried out on the nodes of a Ray cluster, which share no disk: their files come home as they are written."""
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
@@ -16,7 +15,7 @@ from ssil.directory import RunDirectory
 from ssil.errors import UserError
 from ssil.grid import worker
 from ssil.grid.cells import Cell
-from ssil.grid.pool import Outcome, Watcher
+from ssil.grid.pool import Outcome, Watcher, tasks
 from ssil.grid.worker import STATE, News, Worker, kept
 from ssil.settings import over
 
@@ -156,9 +155,8 @@ class _Crew:
 
     def _take_in(self, job: _Job, news: News) -> None:
         bring_home(self.root / job.cell.place, news)
-        for event in map(json.loads, news.lines):
-            if event["event"] == "task":
-                self.watcher.learnt(job.cell, event)
+        for task in tasks(news.lines):
+            self.watcher.learnt(job.cell, task)
         if news.code is None:
             self.jobs[job.actor.news.remote()] = job
         elif news.code < 0:  # a signal: perhaps somebody else needed the memory
@@ -192,8 +190,8 @@ class _Crew:
 
 
 def bring_home(folder: Path, news: News) -> None:
-    """Write the files of a run, its state last, then remove what the state no longer names."""
-    for name in sorted(news.files, key=STATE.__eq__):
+    """Write the files of a run, its own record and then its state last, and remove what the state no longer names."""
+    for name in sorted(news.files, key=lambda name: (name == STATE, name == "record.json")):
         write_atomic(folder / name, news.files[name])
     for path in kept((folder / STATE).parent) if news.names else ():
         if str(path.relative_to(folder)) not in news.names:

@@ -30,10 +30,16 @@ def expected(cell: Cell, known: Mapping[Cell, float]) -> float | None:
     return next((fmean(values) for values in likes if values), None)
 
 
-def remaining(cells: list[Cell], known: Mapping[Cell, float], jobs: int) -> float | None:
-    """Seconds until all are done by so many processes at once."""
-    each = [expected(cell, known) for cell in cells]
-    return sum(value or 0.0 for value in each) / jobs if all(each) else None
+def remaining(spent: Mapping[Cell, float], known: Mapping[Cell, float], jobs: int) -> float | None:
+    """Seconds until all of these, each with so many behind it, are done by so many processes at once.
+
+    >>> ssil, ft, wa = (Cell("base", row, 0, {}) for row in ("ssil", "ft", "wa"))
+    >>> remaining({ssil: 300.0, wa: 20.0}, {ft: 60.0}, 2)
+    40.0
+    """
+    each = {cell: expected(cell, known) for cell in spent}
+    left = [max(0.0, seconds - spent[cell]) for cell, seconds in each.items() if seconds]
+    return max(sum(left) / jobs, *left, 0.0) if len(left) == len(spent) else None
 
 
 class _Probe(Watcher):

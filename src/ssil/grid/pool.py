@@ -5,8 +5,9 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryFile
@@ -14,6 +15,7 @@ from threading import Lock
 from typing import Any
 
 from ssil.grid.cells import Cell
+from ssil.grid.worker import alone
 from ssil.settings import over
 
 
@@ -57,6 +59,15 @@ def carry_out(cells: Sequence[Cell], root: Path, jobs: int = 1, watcher: Watcher
             raise
 
 
+def tasks(lines: Iterable[str]) -> Iterator[dict[str, Any]]:
+    """Those that a run says it has done; what others print, such as a method, is passed over."""
+    for line in lines:
+        with suppress(ValueError):
+            said = json.loads(line)
+            if isinstance(said, dict) and said.get("event") == "task":
+                yield said
+
+
 @dataclass
 class _Crew:
     root: Path
@@ -92,16 +103,15 @@ class _Crew:
             stdout=subprocess.PIPE,
             stderr=errors,
             text=True,
-            env={"OMP_NUM_THREADS": str(settings["threads"])} | dict(os.environ),
+            env={"OMP_NUM_THREADS": str(settings["threads"])} | alone(os.environ),
             start_new_session=True,
         )
 
     def _follow(self, cell: Cell, process: "subprocess.Popen[str]") -> None:
         with process as running:
-            for line in running.stdout or ():
-                if (event := json.loads(line))["event"] == "task":
-                    with self.lock:
-                        self.watcher.learnt(cell, event)
+            for task in tasks(running.stdout or ()):
+                with self.lock:
+                    self.watcher.learnt(cell, task)
 
     def stop(self) -> None:
         """Begin no more; let those at work keep their state and end."""

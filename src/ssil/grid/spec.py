@@ -25,8 +25,8 @@ def read_spec(path: Path) -> list[Cell]:
     _refuse_unknown(path, spec)
     shared = _shared(path, spec.get("settings", {}))
     scenarios, methods = (_tables(path, spec, key) for key in ("scenarios", "methods"))
+    seeds = _seeds(path, spec.get("seeds", [0]))
     rows = list(_rows(path, methods, scenarios or {"": {}}))
-    seeds = spec.get("seeds", [0])
     cells = [
         Cell(name, row, seed, over(over(shared, scenario), settings))
         for seed, (row, settings, (name, scenario), own) in product(_all_seeds(seeds, methods), rows)
@@ -35,6 +35,12 @@ def read_spec(path: Path) -> list[Cell]:
     for cell in cells:
         cell.described()
     return cells
+
+
+def _seeds(path: Path, given: Any) -> list[int]:
+    if not isinstance(given, list) or not all(type(seed) is int for seed in given):
+        raise UserError(f"seeds: {given!r} in {path} is not a list of numbers, such as [0, 1, 2]")
+    return given
 
 
 def _all_seeds(seeds: list[int], methods: Mapping[str, Mapping[str, Any]]) -> list[int]:
@@ -49,13 +55,16 @@ def _rows(
         chosen = table.get("scenarios", list(scenarios))
         if unknown := [name for name in chosen if name not in scenarios]:
             raise UserError(f"methods.{row}: {path} has no scenario {unknown[0]!r}; it has: {', '.join(scenarios)}")
+        own = _seeds(path, table["seeds"]) if "seeds" in table else None
         settings = {"method": row} | {key: table[key] for key in table if key not in {"scenarios", "seeds"}}
         for name in chosen:
-            yield row, by_name(settings), (name, by_name(scenarios[name])), table.get("seeds")
+            yield row, by_name(settings), (name, by_name(scenarios[name])), own
 
 
-def _shared(path: Path, settings: str | Mapping[str, Any]) -> dict[str, Any]:
+def _shared(path: Path, settings: Any) -> dict[str, Any]:
     """A file of settings is looked for beside the grid's own."""
+    if not isinstance(settings, str | dict):
+        raise UserError(f"settings: {settings!r} in {path} is neither a table nor a file's path")
     return by_name(read_toml(path.parent / settings) if isinstance(settings, str) else settings)
 
 

@@ -1,5 +1,6 @@
 """A run at work on a node of a cluster. It is sent there as it is, so it needs nothing but Python itself."""
 
+import os
 import shutil
 import signal
 import subprocess
@@ -14,6 +15,9 @@ PAUSE = 0.5
 STATE = "checkpoint/state.json"
 """The file that makes a checkpoint count; all that it needs is there before it, and is removed after it."""
 LOCK = "lock"
+
+_PLACES = ("RANK", "LOCAL_RANK", "NODE_RANK", "GROUP_RANK", "WORLD_SIZE", "SLURM_PROCID", "SLURM_NTASKS")
+"""What torchrun and srun tell a process of its place among others."""
 
 _MORTAL = """import ctypes, os, signal, sys
 prctl = getattr(ctypes.CDLL(None), "prctl", None)
@@ -61,6 +65,7 @@ class Worker:
                 stdout=said,
                 stderr=words,
                 cwd=here if Path(here).is_dir() else None,
+                env=alone(os.environ),
                 start_new_session=True,
             )
         self.said = (self.folder / "said").open()
@@ -91,6 +96,11 @@ class Worker:
     def stop(self) -> None:
         """Let it keep its state and end, at the next look."""
         self.stopped = True
+
+
+def alone(environment: Mapping[str, str]) -> dict[str, str]:
+    """The environment of a run that is nobody's part, whatever has started the process that starts it."""
+    return {name: value for name, value in environment.items() if name not in _PLACES}
 
 
 def changed(folder: Path, sent: dict[str, tuple[int, int]]) -> tuple[dict[str, bytes], list[str]]:

@@ -1,6 +1,7 @@
 """From a configuration to what a run needs: the stream, the method, the bench, the record's header."""
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
@@ -18,7 +19,7 @@ from ssil.engine import fresh
 from ssil.errors import UserError
 from ssil.memory import Fixed, Growing, Nothing, Room, Unlimited
 from ssil.nn import Pretrained, find_backbone, read_pretrained
-from ssil.prepare.header import by_scorer, header, of_branch, what
+from ssil.prepare.header import by_scorer, header, of_branch, said, what
 from ssil.randomness import Randomness
 from ssil.recipes import RESERVED, Configured, configure, find_recipe
 from ssil.record import Record
@@ -76,7 +77,7 @@ def prepare(config: RunConfig, told: Told | None = None) -> Plan:
     init = read_pretrained(config.init) if config.init else None
     dataset = _dataset(config, told)
     random = Randomness(config.seed)
-    stream = _stream(config, dataset, random)
+    stream = _stream(config, dataset)
     room = _room(config, configured, stream.tasks[-1].classes.seen)
     fabric = _fabric(config)  # what can be refused has been, by the one process that there was so far
     train, test = (Samples(part.images.to(fabric.device), part.labels) for part in (stream.train, stream.test))
@@ -129,14 +130,19 @@ def _dataset(config: RunConfig, told: Told | None) -> Dataset:
     return data.validation_split(dataset, config.validation, config.seed) if config.validation else dataset
 
 
-def _stream(config: RunConfig, dataset: Dataset, random: Randomness) -> Stream:
-    count = len(dataset.classes)
-    if isinstance(config.class_order, str) and not config.class_order.isdigit():
-        order = read_order(Path(config.class_order), dataset.classes)
-    else:
-        order = class_order(count, random if config.class_order is None else Randomness(int(config.class_order)))
-    sizes = config.task_sizes or task_sizes(count, config.tasks, config.large_base)
+def _stream(config: RunConfig, dataset: Dataset) -> Stream:
+    order, sizes = _order(config, dataset.classes), _sizes(config, len(dataset.classes))
     return build_stream(dataset.train, dataset.test, dataset.classes, order, sizes)
+
+
+def _order(config: RunConfig, names: Sequence[str]) -> list[int]:
+    if isinstance(config.class_order, str) and not config.class_order.isdigit():
+        return read_order(Path(config.class_order), names)
+    return class_order(len(names), Randomness(config.seed if config.class_order is None else int(config.class_order)))
+
+
+def _sizes(config: RunConfig, classes: int) -> tuple[int, ...]:
+    return config.task_sizes or task_sizes(classes, config.tasks, config.large_base)
 
 
 def _use_threads(config: RunConfig) -> None:
@@ -196,3 +202,15 @@ def described(config: RunConfig) -> tuple[Configured, dict[str, Any]]:
     configured = configure(config.method, config.profile, config.training, config.options, _increments(config))
     branch = _branch(config, configured) if config.branch else None
     return configured, json.loads(json.dumps(what(config, configured, branch)))
+
+
+def foreseen(config: RunConfig, like: Record) -> tuple[Configured, Record]:
+    """The method, and what the record of such a run says of all settings if its data are those of another record."""
+    configured, settings = described(config)
+    names = dict(zip(like.class_order, like.class_names, strict=False))
+    all_named = len(names) == len(like.class_order)  # else some classes stay out, and their names are not known
+    order = _order(config, [names[label] for label in range(len(names))]) if all_named else like.class_order
+    sizes = _sizes(config, len(like.class_order))
+    room = said(_room(config, configured, sum(sizes)))
+    settings |= {"memory": room, "data_fingerprint": like.config["data_fingerprint"]}
+    return configured, like.model_copy(update={"config": settings, "class_order": order, "task_sizes": [*sizes]})

@@ -39,7 +39,7 @@ def header(
     """What a record says before the first task."""
     classes = stream.tasks[-1].classes
     settings = what(config, configured, branch) | {
-        "memory": {"kind": type(room).__name__.lower(), **vars(room)},
+        "memory": said(room),
         "data_fingerprint": dataset.fingerprint,
     }
     return Record(
@@ -63,6 +63,11 @@ def what(config: RunConfig, configured: Configured, branch: Configured | None) -
         **({"init_sha256": _checksum(find_pretrained(config.init))} if config.init else {}),
         **({"freeze": True} if config.freeze else {}),
     }
+
+
+def said(room: Room) -> dict[str, Any]:
+    """A memory's rule."""
+    return {"kind": type(room).__name__.lower(), **vars(room)}
 
 
 def by_scorer(header: Record, configured: Configured) -> dict[str, Record]:
