@@ -22,16 +22,15 @@ class Run:
 
 
 def find_runs(paths: Iterable[str | Path]) -> list[Run]:
-    """The runs in these directories and below them, with those of further scorers; a UserError where there is none."""
-    found: dict[Path, Run] = {}
-    for path in map(Path, paths):
-        records = sorted(path.rglob("record.json"))
-        if not records:
+    """The runs in these directories and below them, with those of further scorers; a UserError if there is none."""
+    given = {path: sorted(path.rglob("record.json")) for path in map(Path, paths)}
+    for path in given:
+        if not path.exists() or not any(given.values()):
             raise UserError(
                 f"run: {path} holds no record.json, nor does a folder in it; give --out directories of runs"
             )
-        found |= {file.parent: Run(file.parent, read_record(file.parent)) for file in records}
-    return list(found.values())
+    folders = dict.fromkeys(file.parent for records in given.values() for file in records)
+    return [Run(folder, read_record(folder)) for folder in folders]
 
 
 def variants(runs: Sequence[Run]) -> dict[str, list[Run]]:

@@ -130,17 +130,24 @@ class Method:
 
     def needs(self) -> Needs:
         """What it asks for, read off the plan of a second task."""
-        parts = self.plan(Classes(("?",) * 4, (0, 2, 4)))
-        phases = [part for part in parts if isinstance(part, Phase)]
-        names = [part.name for part in parts]
-        main = names.index("main" if "main" in names else phases[0].name)
+        phases = [part for part in self._second() if isinstance(part, Phase)]
         scorer = type(self.scorers[MAIN]())
         return Needs(
             self.memory,
             teacher=any(phase.teachers for phase in phases),
             held_out=any(phase.trained == "scorer" for phase in phases),
             post_processing=(
-                *names[main + 1 :],
+                *[part.name for part in self.after_main()],
                 *[f"{scorer.__name__} scores"] * (scorer is not Scorer),
             ),
         )
+
+    def after_main(self) -> Parts:
+        """What a second task has after the phase called "main", or after its first."""
+        parts = self._second()
+        names = [part.name for part in parts if isinstance(part, Phase)]
+        main = "main" if "main" in names else names[0]
+        return parts[[part.name for part in parts].index(main) + 1 :]
+
+    def _second(self) -> Parts:
+        return self.plan(Classes(("?",) * 4, (0, 2, 4)))

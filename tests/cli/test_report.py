@@ -33,6 +33,15 @@ def test_without_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
     assert "holds no record.json" in capsys.readouterr().err
 
 
+def test_a_run_that_has_just_begun_is_left_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    written(tmp_path / "a")
+    (tmp_path / "begun").mkdir()
+    assert main(["report", str(tmp_path / "a"), str(tmp_path / "begun"), "--out", str(tmp_path / "out")]) == 0
+    assert capsys.readouterr().err == f"{tmp_path / 'begun'} is left out: it has no record yet\n"
+    assert main(["report", str(tmp_path / "a"), str(tmp_path / "nowhere")]) == 2
+    assert "nowhere holds no record.json" in capsys.readouterr().err
+
+
 def test_where_nothing_can_be_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     written(tmp_path / "a")
     assert main(["report", str(tmp_path / "a"), "--out", str(tmp_path / "a" / "record.json")]) == 2

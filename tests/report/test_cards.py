@@ -1,6 +1,9 @@
 """A card tells how a run was made, and where it leaves the paper."""
 
+from pathlib import Path
+
 from report.made import TRAINING, run
+from ssil.collection import Run
 from ssil.recipes import configure
 from ssil.report.cards import card, departures, deviations
 
@@ -40,6 +43,18 @@ def test_deviations_are_the_settings_that_the_paper_has_otherwise() -> None:
         "milestones 4, 7 (paper: 40, 80)",
         "kd_tau_sq True (paper: False)",
     ]
+
+
+def test_uneven_data_and_weights_from_elsewhere_are_deviations() -> None:
+    record = run("ft", dataset="imagenet", least=0.2, freeze=True, validation=0.1, options={}).record
+    record.provenance["init"] = "first.safetensors"
+    said = deviations(record)
+    for line in ("least 0.2 (paper: none)", "init first.safetensors (paper: none)", "freeze True (paper: none)"):
+        assert line in said
+    assert "validation 0.1 (paper: 0)" in said
+    found = card(Run(Path(), record))
+    assert "least 0.2" in found["data"]
+    assert found["network"] == ["backbone resnet18, init first.safetensors, freeze True"]
 
 
 def test_the_paper_has_no_deviation_from_itself() -> None:

@@ -23,6 +23,11 @@ def test_a_section_a_stream() -> None:
     ]
 
 
+def test_seeds_that_hold_out_other_images_share_a_section() -> None:
+    (section,) = sections([run("ft", seed=seed, validation=0.1, data_fingerprint=str(seed)) for seed in range(3)])
+    assert [len(variant.records) for variant in section.variants] == [3]
+
+
 def test_the_best_come_first_bounds_and_unfinished_last() -> None:
     everything = {"kind": "unlimited"}
     runs = [run("er", (99,)), run("joint", (95, 95, 95), memory=everything), run("ft"), run("ssil", (90, 80, 70))]

@@ -1,5 +1,6 @@
 """`ssil report`: runs as a page to look at."""
 
+import sys
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
@@ -34,7 +35,11 @@ def report(
     from ssil.report.page import page, tables
     from ssil.report.sections import sections
 
-    found = sections(find_runs([directory, *more]))
+    given = find_runs([directory, *more])
+    for path in (directory, *more):
+        if not any(run.folder.is_relative_to(path) for run in given):
+            print(f"{path} is left out: it has no record yet", file=sys.stderr)
+    found = sections(given)
     files = {"index.html": page(found), **tables(found)}
     try:
         for name, text in files.items():

@@ -16,7 +16,16 @@ from ssil.record import Record, flat
 NAMED: Final = 100
 """Up to so many classes are all named; of more, the first few of each task."""
 
-PAPER: Final = {"dataset": tuple(DATASETS), "backbone": ("resnet18",), "selection": ("random",)}
+PAPER: Final[dict[str, tuple[Any, ...]]] = {
+    "dataset": tuple(DATASETS),
+    "least": (None,),
+    "validation": (0,),
+    "backbone": ("resnet18",),
+    "norm": ("batch",),
+    "init": (None,),
+    "freeze": (None,),
+    "selection": ("random",),
+}
 """What the paper has for all methods."""
 
 
@@ -33,7 +42,7 @@ def card(run: Run) -> dict[str, list[str]]:
         "stream": [f"{sum(record.task_sizes)} classes in {len(record.task_sizes)} tasks: {_sizes(record.task_sizes)}"],
         "class order": list(_order(record)),
         "memory": [_memory(record)],
-        "network": [_chosen(config, "backbone", "norm", "precision")],
+        "network": [_chosen(config | provenance, "backbone", "norm", "init", "freeze", "precision")],
         "schedule": [_schedule(config["training"])] if "training" in config else [],
         "seed": [str(config.get("seed", ""))],
         "versions": [_chosen(provenance, "ssil", "commit", "python", "torch")],
@@ -47,7 +56,7 @@ def card(run: Run) -> dict[str, list[str]]:
 
 def deviations(record: Record) -> list[str]:
     """The settings that differ from the method's under the profile `paper`, and from what the paper has for all."""
-    config = record.config
+    config = record.config | {"init": record.provenance.get("init")}
     said = [
         f"{name} {config[name]} (paper: {_text(values)})"
         for name, values in PAPER.items()
@@ -112,7 +121,7 @@ def _data(config: Mapping[str, Any], provenance: Mapping[str, Any]) -> Iterator[
     yield f"{config['dataset']}{' (synthetic images)' if provenance.get('synthetic_data') else ''}"
     if images := provenance.get("images"):
         yield f"{images['train']:,} images to train on, {images['test']:,} to test on"
-    counts = "classes", "train_per_class", "test_per_class", "min_per_class", "max_per_class"
+    counts = "classes", "train_per_class", "test_per_class", "min_per_class", "max_per_class", "least"
     yield _chosen(config, *counts, "image_size", "augment", "split_seed")
     if held := config.get("validation"):
         yield f"tested on {100 * held:g} % of the training images"
@@ -169,4 +178,4 @@ def _listed(settings: Mapping[str, Any]) -> str:
 
 
 def _text(value: Any) -> str:
-    return ", ".join(map(str, value)) if isinstance(value, list | tuple) else "none" if value is None else str(value)
+    return ", ".join(map(_text, value)) if isinstance(value, list | tuple) else "none" if value is None else str(value)

@@ -1,8 +1,10 @@
 """The paper's tables, our numbers beside the published ones."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 
+from ssil.method import Phase, Stage
 from ssil.paper.conditions import Condition
 from ssil.paper.evidence import Evidence, MissingError
 from ssil.paper.grounds import Ground
@@ -89,6 +91,7 @@ def settings_table(lines: Sequence[str]) -> Table:
         "momentum",
         "weight decay",
         "batch",
+        "then",
         "options",
     ]
     rows = [[line, *_settings(LINES[line].rider or LINES[line].row)] for line in lines]
@@ -111,5 +114,15 @@ def _settings(method: str) -> list[str]:
     options = ", ".join(f"{name} {value}" for name, value in found.options.items() if value is not None)
     return [
         *(" ".join(map(str, value)) if isinstance(value, tuple) else str(value) for value in values),
+        "; ".join(_said(part) for part in found.method.after_main()) or NONE,
         options or NONE,
     ]
+
+
+def _said(part: Phase | Stage) -> str:
+    if isinstance(part, Stage):
+        return part.name
+    schedule = part.schedule
+    annealed = schedule == replace(schedule, lr=schedule.lr[:1], milestones=()).annealed()
+    changed = "along a cosine" if annealed else f"milestones {' '.join(map(str, schedule.milestones)) or NONE}"
+    return f"{part.name}: {schedule.epochs} epochs, rate {schedule.lr[0]:g}, {changed}"

@@ -94,9 +94,10 @@ def sections(runs: Sequence[Run]) -> list[Section]:
 
 
 def _stream(record: Record) -> tuple[object, ...]:
-    config = record.config
-    data = config.get("data_fingerprint", config["dataset"])
-    return data, tuple(record.task_sizes), config.get("validation", 0)
+    config, held = record.config, record.config.get("validation", 0)
+    same = "dataset" if held else "data_fingerprint"  # each seed holds out other images
+    data = config.get(same, config["dataset"])
+    return data, tuple(record.task_sizes), held
 
 
 def _title(record: Record) -> str:
