@@ -46,11 +46,26 @@ def test_a_ground_of_one_s_own(tmp_path: Path) -> None:
     file = tmp_path / "mine.toml"
     file.write_text('title = "mine"\nclasses = 10\nexemplars = [1, 2, 3]\n[settings]\ndataset = "digits"\n')
     assert find_ground(str(file)).cell(Condition(), "ft", 0).settings["memory"] == 20
-    file.write_text('title = "mine"\n')
-    with pytest.raises(UserError, match="needs title, classes, exemplars"):
-        find_ground(str(file))
     with pytest.raises(UserError, match=r"there are .*glyphs"):
         find_ground("glyph")
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ('title = "mine"\n', "needs title, classes, exemplars"),
+        ('title = "mine"\nclasses = "40"\nexemplars = [1, 2, 3]\n[settings]\n', "needs title, classes, exemplars"),
+        ('title = "mine"\nclasses = 4\nexemplars = [1, 2, "3"]\n[settings]\n', "needs title, classes, exemplars"),
+        (
+            'title = "mine"\nclasses = 4\nexemplars = [1, 2, 3]\n[settings]\n[rows.il2m]\n',
+            "settings for a row 'il2m'; there are .*ft",
+        ),
+    ],
+)
+def test_a_bad_ground_is_refused(text: str, reason: str, tmp_path: Path) -> None:
+    (tmp_path / "mine.toml").write_text(text)
+    with pytest.raises(UserError, match=reason):
+        find_ground(str(tmp_path / "mine.toml"))
 
 
 def test_runs_that_several_lines_share_are_made_once() -> None:

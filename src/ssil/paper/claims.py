@@ -122,7 +122,7 @@ CLAIMS = (
     ),
     Claim(
         16,
-        "SS-IL with the fewest exemplars a class beats the others with twice and four times as many",
+        "SS-IL with the fewest exemplars a class beats the others with more",
         (*needs(("SS-IL",), _at(LOW, True)), *needs(OTHERS, _at(MIDDLE, True), _at(HIGH, True))),
         effects.small_memory,
     ),

@@ -141,7 +141,8 @@ def _cost(
 
 
 def shrinks(evidence: Evidence, k: int) -> list[Effect]:
-    return _cost(evidence, k, RIVALS, Condition(level=HIGH), Condition(level=LOW), "a quarter of the memory")
+    fewest, _, most = evidence.ground.exemplars
+    return _cost(evidence, k, RIVALS, Condition(level=HIGH), Condition(level=LOW), f"{fewest} for {most} a class")
 
 
 def grows(evidence: Evidence, k: int) -> list[Effect]:
@@ -179,11 +180,11 @@ def small_memory(evidence: Evidence, k: int) -> list[Effect]:
     def of(line: str, level: int) -> list[float]:
         return _values(evidence, partial(average, k=k), line, Condition(level=level, growing=True))
 
-    def ahead(rival: str, level: int, words: str) -> Effect:
-        return Effect(f"SS-IL, fewest exemplars - {rival}, {words} as many", _less(of("SS-IL", LOW), of(rival, level)))
+    def ahead(rival: str, level: int) -> Effect:
+        few, more = (evidence.ground.exemplars[place] for place in (LOW, level))
+        return Effect(f"SS-IL, {few} a class - {rival}, {more} a class", _less(of("SS-IL", LOW), of(rival, level)))
 
-    levels = {MIDDLE: "twice", HIGH: "four times"}
-    return [_closest([ahead(rival, level, words) for rival in OTHERS]) for level, words in levels.items()]
+    return [_closest([ahead(rival, level) for rival in OTHERS]) for level in (MIDDLE, HIGH)]
 
 
 def growing_base(evidence: Evidence, k: int) -> list[Effect]:

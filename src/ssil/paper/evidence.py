@@ -72,7 +72,7 @@ class Evidence:
             record = read_record(folder) if finished(cell, self.root) else None
         except UserError as error:
             raise MissingError(cell.place) from error
-        if not record:
+        if not record or not record.summary:
             raise MissingError(cell.place)
         return Run(folder, record)
 

@@ -1,10 +1,13 @@
 """The data on which the paper's streams are run: the paper's own, smaller ones, or a user's."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
+
+from pydantic import ConfigDict
+from pydantic.dataclasses import dataclass
 
 from ssil.config import read_toml
 from ssil.errors import UserError
@@ -16,7 +19,7 @@ from ssil.settings import over
 FOLDER = Path(str(files("ssil.paper"))) / "grounds"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, config=ConfigDict(strict=True))
 class Ground:
     """A data set with a regime: settings of all runs, the three memories as exemplars a class, and rows' own settings.
 
@@ -71,9 +74,12 @@ def find_ground(name: str) -> Ground:
     raw = read_toml(path)
     try:
         low, middle, high = raw.pop("exemplars")
-        return Ground(name=path.stem, exemplars=(low, middle, high), **raw)
+        ground = Ground(name=path.stem, exemplars=(low, middle, high), **raw)
     except (KeyError, TypeError, ValueError):
         raise UserError(
             f"data: {path} needs title, classes, exemplars (three numbers a class), a table [settings], "
             "and perhaps [rows.NAME] tables"
         ) from None
+    if unknown := sorted({*ground.rows} - {*ROWS}):
+        raise UserError(f"data: {path} has settings for a row {unknown[0]!r}; there are {', '.join(ROWS)}")
+    return ground
