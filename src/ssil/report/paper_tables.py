@@ -51,15 +51,13 @@ def _printed(ground: Ground, condition: Condition, line: str, k: int) -> str:
 
 
 def _best(evidence: Evidence, lines: Sequence[str], columns: Columns, k: int) -> frozenset[tuple[int, int]]:
-    """The best of our own in each column; joint training is no rival."""
+    """The best of our own in each column that is whole; joint training is no rival."""
+    rivals = {row: line for row, line in enumerate(lines) if line != "Joint"}
     best = set()
     for place, condition in enumerate(columns, 1):
-        means = {
-            row: estimate(_averages(evidence, condition, line, k)).mean
-            for row, line in enumerate(lines)
-            if line != "Joint" and evidence.has(condition, line)
-        }
-        best |= {(row, place) for row, mean in means.items() if mean == max(means.values())}
+        if all(evidence.has(condition, line) for line in rivals.values()):
+            means = {row: estimate(_averages(evidence, condition, line, k)).mean for row, line in rivals.items()}
+            best |= {(row, place) for row, mean in means.items() if mean == max(means.values())}
     return frozenset(best)
 
 
