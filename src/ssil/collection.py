@@ -40,8 +40,8 @@ def variants(runs: Sequence[Run]) -> dict[str, list[Run]]:
     """
     groups: dict[str, list[Run]] = {}
     for run in runs:
-        groups.setdefault(repr(sorted(_settings(run.record).items())), []).append(run)
-    firsts = [_settings(members[0].record) for members in groups.values()]
+        groups.setdefault(repr(sorted(settings(run.record).items())), []).append(run)
+    firsts = [settings(members[0].record) for members in groups.values()]
     named: dict[str, list[Run]] = {}
     for index, members in enumerate(groups.values()):
         name = _name(index, firsts)
@@ -56,8 +56,8 @@ def differences(settings: Sequence[Mapping[str, Any]]) -> list[str]:
     return [name for name in names if any(one.get(name) != settings[0].get(name) for one in settings)]
 
 
-def _settings(record: Record) -> dict[str, Any]:
-    """What was computed, but for chance; riders and branches are runs of their own."""
+def settings(record: Record) -> dict[str, Any]:
+    """What was computed, by name, but for chance; riders and branches are runs of their own."""
     chance = {*CHANCE, "data_fingerprint"} if record.config.get("validation") else CHANCE  # which draws other images
     config = {name: value for name, value in record.config.items() if name not in {*chance, "riders", "branch"}}
     said = {"label": record.label, "task_sizes": tuple(record.task_sizes), "memory": memory(record.config["memory"])}

@@ -29,7 +29,7 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
 
 @pytest.fixture(scope="module")
 def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Two streams; seeds, a bound, names of all kinds, a run on its way."""
+    """Three streams; seeds, a bound, names of all kinds, a run on its way."""
     runs = [
         run("ft"),
         run("ft", (80, 50, 30), seed=1),
@@ -38,6 +38,7 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
         run("joint", (95, 95, 95), memory={"kind": "unlimited"}),
         run("a.py:<b>&amp;</script>", folder="a/folder/with/a/long/name/" * 5),
         run("ft", (90,), sizes=(4, 1, 1)),
+        *(run("ssil", sizes=(1, 2, 3), options={"batches": "replay", "replay_batch": size}) for size in (16, 32)),
     ]
     file = tmp_path_factory.mktemp("report") / "index.html"
     file.write_text(page(sections(runs)))

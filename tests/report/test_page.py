@@ -5,7 +5,7 @@ import re
 
 from report.made import run
 from ssil.collection import Run
-from ssil.report.page import PARTS, page, tables
+from ssil.report.page import ACROSS, PARTS, page, tables
 from ssil.report.sections import sections
 
 EVIL = "</script><img src=x onerror=alert(1)>"
@@ -19,6 +19,8 @@ def _evil() -> Run:
 def test_every_part_of_every_section_is_there() -> None:
     text = page(sections([run("ft"), run("ssil", (90, 80)), run("ft", sizes=(4, 1, 1))]))
     assert all(text.count(f">{title}</h3>") == 2 for title in PARTS)
+    below = [title for title in ACROSS if f">{title}</h2>" in text]
+    assert below == list(ACROSS)[1:]
     targets = set(re.findall(r'href="#([^"]+)"', text))
     assert targets == set(re.findall(r'<h[23] id="([^"]+)"', text))
     assert "<summary>ssil, seed 0, 2 of 3 tasks done " in text

@@ -45,6 +45,11 @@ def note(*sentences: str) -> str:
     return "".join(f'<p class="note">{sentence}</p>' for sentence in sentences)
 
 
+def pair(*figures: str) -> str:
+    """Figures side by side where there is room."""
+    return f'<div class="pair">{"".join(figures)}</div>'
+
+
 def plot(figure: go.Figure, label: str, style: str = "") -> str:
     """A box, and what to draw in it; no text can end the script early."""
     data = figure.to_json().replace("<", "\\u003c")

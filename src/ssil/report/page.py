@@ -6,7 +6,7 @@ from typing import Final
 from urllib.parse import quote
 
 from ssil import __version__
-from ssil.report import parts
+from ssil.report import across, parts
 from ssil.report.headline import headlines, numbers
 from ssil.report.markup import document
 from ssil.report.sections import Section
@@ -20,6 +20,13 @@ PARTS: Final[dict[str, Callable[[Section], str]]] = {
     "Time and memory": parts.cost,
     "Protocol": parts.protocol,
 }
+"""Of each stream."""
+
+ACROSS: Final[dict[str, Callable[[Sequence[Section]], str]]] = {
+    "Exemplars in a batch": across.replay_sizes,
+    "Where the bias comes from: a toy": across.toy,
+}
+"""Below all streams; left out where there is nothing to show."""
 
 
 def tables(sections: Sequence[Section]) -> dict[str, str]:
@@ -32,8 +39,12 @@ def page(sections: Sequence[Section]) -> str:
     """All of it, scripts and styles included."""
     title = f"Class-incremental learning: {_count(sum(len(section.runs) for section in sections), 'run')}"
     soft = f"Made by ssil {escape(__version__)}. The headline table: {_downloads(sections)}."
-    contents = f'<nav aria-label="contents"><ul>{"".join(map(_entry, range(len(sections)), sections))}</ul></nav>'
-    return document(title, soft, f"{contents}\n{''.join(map(_section, range(len(sections)), sections))}")
+    places = range(len(sections))
+    below = {name: text for name, made in ACROSS.items() if (text := made(sections))}
+    entries = [*map(_entry, places, sections), *map(_entry_below, range(len(below)), below)]
+    contents = f'<nav aria-label="contents"><ul>{"".join(entries)}</ul></nav>'
+    body = [*map(_section, places, sections), *map(_section_below, range(len(below)), below, below.values())]
+    return document(title, soft, f"{contents}\n{''.join(body)}")
 
 
 def _count(number: int, noun: str) -> str:
@@ -66,3 +77,11 @@ def _section(place: int, section: Section) -> str:
         if section.variants or made in (parts.results, parts.protocol)
     ]
     return f'<section>\n<h2 id="stream-{place}">{escape(section.title)}</h2>\n{"".join(drawn)}</section>\n'
+
+
+def _entry_below(place: int, title: str) -> str:
+    return f'<li><a href="#across-{place}">{title}</a></li>'
+
+
+def _section_below(place: int, title: str, text: str) -> str:
+    return f'<section>\n<h2 id="across-{place}">{title}</h2>\n{text}</section>\n'

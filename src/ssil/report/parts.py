@@ -45,7 +45,7 @@ def accuracy(section: Section) -> str:
     top5 = plots.curves(section, lambda task: task.top5, "top-5 accuracy (%)")
     said = "Over the test images of all classes seen so far; a band is one standard deviation over seeds to each side."
     few = ", which is 100 for up to five classes"
-    return markup.note(said) + _pair(_figure("Top-1", "", top1, section), _figure("Top-5", few, top5, section))
+    return markup.note(said) + markup.pair(_figure("Top-1", "", top1, section), _figure("Top-5", few, top5, section))
 
 
 def tasks(section: Section) -> str:
@@ -60,7 +60,7 @@ def bias(section: Section) -> str:
     if not later.variants:
         return markup.note("Bias shows from the second task on.")
     share = _figure("Predictions on the newest task", ", dotted: its share of the images", plots.newest(later), later)
-    return f"{_pair(share)}{_confusion(later)}{_scores(later)}{_probabilities(later)}{_teachers(later)}"
+    return f"{markup.pair(share)}{_confusion(later)}{_scores(later)}{_probabilities(later)}{_teachers(later)}"
 
 
 def _confusion(section: Section) -> str:
@@ -93,7 +93,7 @@ def _teachers(section: Section) -> str:
 def forgetting(section: Section) -> str:
     """Bars: how far tasks fell from their best."""
     said = "Mean over the tasks before the last of (best earlier accuracy) − (final accuracy), in points."
-    return markup.note(said) + _pair(
+    return markup.note(said) + markup.pair(
         _bars(section, "forgetting (points)", lambda run: summarise(run.tasks).forgetting, 1)
     )
 
@@ -101,7 +101,7 @@ def forgetting(section: Section) -> str:
 def cost(section: Section) -> str:
     """Bars: seconds and peak memory."""
     said = "Seconds of all tasks done (training, evaluation, exemplars); peak memory of the process, or of the GPU."
-    return markup.note(said, *findings.cost(section)) + _pair(
+    return markup.note(said, *findings.cost(section)) + markup.pair(
         _bars(section, "seconds", lambda run: summarise(run.tasks).seconds),
         _bars(section, "peak memory (MB)", lambda run: max(task.peak_memory_mb for task in run.tasks)),
     )
@@ -130,10 +130,6 @@ def _entry(heading: str, lines: list[str]) -> str:
     tag = "code" if heading == "command" else "div"
     body = "".join(f"<{tag}>{escape(line)}</{tag}>" for line in lines)
     return f"<dt>{escape(heading)}</dt><dd{kind}>{body}</dd>"
-
-
-def _pair(*figures: str) -> str:
-    return f'<div class="pair">{"".join(figures)}</div>'
 
 
 def _grid(variants: Iterable[Variant], drawn: Callable[[Variant], go.Figure], kind: str = "") -> str:
