@@ -23,11 +23,11 @@ class Estimate:
     def text(self, digits: int = 1) -> str:
         """The mean, with the deviation where there is one.
 
-        >>> estimate([1.0, 2.0]).text(), estimate([1.0]).text()
-        ('1.5 ± 0.7', '1.0')
+        >>> estimate([1.0, 2.0]).text(), estimate([-0.01]).text()
+        ('1.5 ± 0.7', '0.0')
         """
         deviation = f" ± {self.deviation:.{digits}f}" if self.count > 1 else ""
-        return f"{self.mean:.{digits}f}{deviation}"
+        return f"{self.mean:z.{digits}f}{deviation}"
 
 
 def estimate(values: Sequence[float], level: float = 0.95) -> Estimate:

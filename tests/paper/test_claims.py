@@ -150,6 +150,11 @@ def test_a_rival_that_is_far_behind_but_not_surely() -> None:
     assert verdicts(CLAIMS[0], WORLD | {"UW": Facts(fall=6.0)}) == {Verdict.HOLDS}
 
 
+def test_a_deficit_that_shrinks_is_no_gap_that_widens() -> None:
+    behind = WORLD | {"SS-IL": replace(WORLD["SS-IL"], first=50.0)}
+    assert verdicts(CLAIMS[14], behind) == {Verdict.FAILS}
+
+
 @pytest.mark.parametrize("claim", CLAIMS, ids=lambda claim: str(claim.number))
 def test_a_claim_without_its_runs_is_not_run(claim: Claim) -> None:
     assert verdicts(claim, {}) == {Verdict.NOT_RUN}

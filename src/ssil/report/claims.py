@@ -27,8 +27,8 @@ def _rows(finding: Finding) -> list[list[str]]:
 
 def _numbers(effect: Effect) -> list[str]:
     found = effect.estimate
-    interval = f"{found.low:.2f} to {found.high:.2f}" if found.count > 1 else "one seed"
-    return [effect.what, f"{found.mean:.2f}", interval]
+    interval = f"{found.low:z.2f} to {found.high:z.2f}" if found.count > 1 else "one seed"
+    return [effect.what, f"{found.mean:z.2f}", interval]
 
 
 def said(finding: Finding) -> str:
