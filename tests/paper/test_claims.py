@@ -155,6 +155,13 @@ def test_a_deficit_that_shrinks_is_no_gap_that_widens() -> None:
     assert verdicts(CLAIMS[14], behind) == {Verdict.FAILS}
 
 
+def test_joint_training_alone_makes_no_column() -> None:
+    lines = ("SS-IL", "Joint")
+    for there, begun in ((("Joint",), False), (lines, True)):
+        evidence = MadeUp(Path(), find_ground("glyphs"), (0,), {line: Facts() for line in there})
+        assert evidence.begun(Condition(), lines) is begun
+
+
 @pytest.mark.parametrize("claim", CLAIMS, ids=lambda claim: str(claim.number))
 def test_a_claim_without_its_runs_is_not_run(claim: Claim) -> None:
     assert verdicts(claim, {}) == {Verdict.NOT_RUN}

@@ -64,6 +64,10 @@ class Evidence:
             return False
         return True
 
+    def begun(self, condition: Condition, lines: Iterable[str]) -> bool:
+        """Whether one of the lines is there; joint training, whose one run serves all memories, does not count."""
+        return any(self.has(condition, line) for line in lines if LINES[line].row != "joint")
+
     @cache  # noqa: B019  # as long as the evidence is looked at
     def _run(self, condition: Condition, line: str, seed: int) -> Run:
         cell = self.ground.cell(*Need(condition, line).run, seed)

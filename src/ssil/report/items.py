@@ -64,7 +64,7 @@ def _curves(name: str, title: str, lines: Sequence[str], columns: Columns, metri
     def figures(evidence: Evidence) -> dict[str, Figure]:
         found = {}
         for condition in columns:
-            if any(evidence.has(condition, line) for line in lines):
+            if evidence.begun(condition, lines):
                 found[evidence.ground.said(condition)] = runs(evidence, lines, condition)
         if not found:
             raise MissingError(name)

@@ -24,7 +24,7 @@ def accuracy_table(evidence: Evidence, lines: Sequence[str], columns: Columns, k
 
     Behind the stroke stands the paper's number on the data that ours stand for.
     """
-    columns = [condition for condition in columns if any(evidence.has(condition, line) for line in lines)]
+    columns = [condition for condition in columns if evidence.begun(condition, lines)]
     if not columns:
         raise MissingError(lines)
     header = ["method", *(evidence.ground.said(condition) for condition in columns)]
