@@ -33,7 +33,7 @@ def imbalanced_steps(rounds: int = 6, new: int = 8) -> Figure:
     for axes, name, path in zip(grid, LOSSES, paths, strict=True):
         _panel(axes, path, samples)
         title(axes, name)
-        axes.set_ylim(min(map(Tensor.min, paths)).item() - 0.2, max(map(Tensor.max, paths)).item() + 0.2)
+        axes.set_ylim(*limits(paths))
     grid[0].set_ylabel("score")
     entries, labels = grid[0].get_legend_handles_labels()
     below(figure, list(dict(zip(labels, entries, strict=True)).values()))
@@ -59,6 +59,11 @@ def descend(loss: Loss, samples: Sequence[int], lr: float = 0.2) -> Tensor:
         scores = (scores - lr * slope).detach().requires_grad_()
         path.append(scores.detach())
     return torch.stack(path)
+
+
+def limits(paths: Sequence[Tensor]) -> tuple[float, float]:
+    """One scale for all."""
+    return min(map(Tensor.min, paths)).item() - 0.2, max(map(Tensor.max, paths)).item() + 0.2
 
 
 def _panel(axes: Axes, path: Tensor, samples: Sequence[int]) -> None:

@@ -9,7 +9,7 @@ from torch import Tensor
 from ssil.collection import memory, settings
 from ssil.figures.memory import averages, cell_of
 from ssil.figures.style import NEW, OLD
-from ssil.figures.toy import LOSSES, descend, stream
+from ssil.figures.toy import LOSSES, descend, limits, stream
 from ssil.record import Record
 from ssil.report import markup
 from ssil.report.panels import SHADES
@@ -84,7 +84,7 @@ def toy(sections: Sequence[Section]) -> str:
         return ""
     samples = stream(rounds=6, new=8)
     paths = {name: descend(loss, samples) for name, loss in LOSSES.items()}
-    span = min(map(Tensor.min, paths.values())).item() - 0.2, max(map(Tensor.max, paths.values())).item() + 0.2
+    span = limits(list(paths.values()))
     said = (
         "No run, but a model that is nothing but four scores: in each round eight images of the two new classes, then "
         "one exemplar of an old one (grey). Under one softmax every new image pushes the old scores down; separated, "
