@@ -7,8 +7,8 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any, NamedTuple, TypeVar, get_type_hints
 
-from ssil.model.classifier import Classifier, guesses
-from ssil.model.pictures import Picture, from_data
+from ssil.classifier.classifier import Classifier, guesses
+from ssil.classifier.images import Picture, from_data
 
 Row = TypeVar("Row")
 

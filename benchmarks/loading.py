@@ -39,15 +39,16 @@ from torch import Tensor
 from torch.utils.data import DataLoader, Dataset, Sampler
 
 from ssil.cli.heap import keep_freed_memory
-from ssil.data import Transform, ahead, find_listing, load
-from ssil.data.crop import NUMBERS, random_box
-from ssil.data.encoded import Encoded
-from ssil.data.find import Asked
-from ssil.data.listing import Files, Listing, Look
-from ssil.data.store import prepare
+from ssil.data.augmentation import Transform
+from ssil.data.cropping import NUMBERS, random_box
+from ssil.data.encoded_images import Encoded
+from ssil.data.image_index import Files, ImageIndex, Preprocessing
+from ssil.data.load import DataRequest, find_image_index, load
+from ssil.data.prefetch import ahead
+from ssil.data.store.writer import prepare
 
 SIZE, BATCH, WORKERS, SHORT_SIDE, WARM = 224, 64, 2, 256, 6
-LOOK = Look(SIZE)
+LOOK = Preprocessing(SIZE)
 Pipeline = Generator[Tensor, None, None]
 
 
@@ -194,7 +195,7 @@ def compare(photos: Path, seconds: float, rounds: int) -> None:
     """Print the table."""
     with TemporaryDirectory() as folder:
         store = Path(folder) / "store"
-        listing = find_listing(str(photos), Asked())
+        listing = find_image_index(str(photos), DataRequest())
         assert listing is not None
         prepare(listing, store, SHORT_SIDE)
         pipelines = {"usual": (usual, paths(photos)), "files": (ours, photos), "store": (ours, store)}
@@ -234,7 +235,7 @@ def startup(images: int) -> None:
     Image.new("RGB", (8, 8)).save(picture, "jpeg")
     names = tuple(f"{number // 1300:04d}/{number:07d}.jpg" for number in range(images))
     classes = tuple(f"{label:04d}" for label in range(-(-images // 1300)))
-    listing = Listing("tiny", Tiny(names, picture.getvalue()), np.arange(images) // 1300, classes, LOOK)
+    listing = ImageIndex("tiny", Tiny(names, picture.getvalue()), np.arange(images) // 1300, classes, LOOK)
     with TemporaryDirectory() as folder:
         prepare(listing, Path(folder) / "store")
         for _ in range(2):

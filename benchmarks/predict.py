@@ -30,13 +30,13 @@ import torch
 from PIL import Image
 from torch import Tensor
 
+from ssil.classifier.classifier import Classifier, update
+from ssil.classifier.classifier_settings import make_settings
+from ssil.classifier.images import from_data
+from ssil.classifier.model_directory import ModelDirectory
+from ssil.classifier.prediction_inputs import PART
 from ssil.cli.predict import predict
 from ssil.data.assemble import transform
-from ssil.model.classifier import Classifier, update
-from ssil.model.disk import ModelDirectory
-from ssil.model.gallery import PART
-from ssil.model.pictures import from_data
-from ssil.model.settings import make_settings
 
 SIZE = 64
 NETWORKS = {"resnet18": 64, "resnet14": 32}

@@ -26,7 +26,8 @@ import torch
 
 from scale_parts import PARTS, Act, Part, Scene, scene
 from ssil.cli.heap import M_MMAP_MAX, keep_freed_memory
-from ssil.nn import LinearHead, build, folded
+from ssil.nn.heads import LinearHead
+from ssil.nn.network import build, folded
 
 M_MMAP_THRESHOLD = -3
 

@@ -13,23 +13,25 @@ import torch
 from lightning_fabric import Fabric
 from torch import Tensor
 
-from ssil import metrics
-from ssil.batches import Pool
-from ssil.bench import Bench
-from ssil.data.augment import Draws
-from ssil.data.resident import Resident
-from ssil.data.vectors import Unchanged, vectors
-from ssil.engine import fresh
-from ssil.evaluate import features, predict
-from ssil.memory import Fixed, Memory, by_class, herding, random_selection, update
-from ssil.method import Phase
-from ssil.randomness import Randomness
-from ssil.recipes import configure
-from ssil.record import Record, TaskRecord, read_record, write_record
-from ssil.scorers import NearestMean
-from ssil.snapshot import MAIN, Scorer, Snapshot, Work
-from ssil.trainer import Progress, Trainer
-from ssil.types import Classes, Output, Samples
+from ssil.benchmark.record import Record, TaskRecord, read_record, write_record
+from ssil.core.classes import ClassTable
+from ssil.core.randomness import Randomness
+from ssil.core.samples import Samples
+from ssil.data.augmentation import Draws
+from ssil.data.resident_images import Resident, Unchanged, vectors
+from ssil.learning import metrics
+from ssil.learning.batches import Pool
+from ssil.learning.engine import fresh
+from ssil.learning.evaluation import features, predict
+from ssil.learning.execution import ExecutionContext
+from ssil.learning.memory import FixedBudget, Memory, by_class, herding, random_selection, update
+from ssil.learning.method import Phase
+from ssil.learning.registry import configure
+from ssil.learning.scorers import NearestMean
+from ssil.learning.snapshot import MAIN, Scorer, Snapshot, Work
+from ssil.learning.task import Progress
+from ssil.learning.trainer import Trainer
+from ssil.nn.network import Output
 
 WIDTH, TASKS, EXEMPLARS, IMAGES, BATCH, REPLAYED = 512, 10, 5, 10, 128, 32
 """Of a feature; tasks; exemplars of an old class; images of a new one; of a mini-batch, new and replayed."""
@@ -49,8 +51,8 @@ class Endless(Resident):
 class Scene:
     """SS-IL, about to learn the last of the tasks: exemplars of old classes first, then the images of new ones."""
 
-    classes: Classes
-    bench: Bench
+    classes: ClassTable
+    context: ExecutionContext
     old: Snapshot
     new: Snapshot
     pool: Pool
@@ -62,16 +64,16 @@ class Scene:
 
 
 def scene(classes: int) -> Scene:
-    table = Classes(tuple(map(str, range(classes))), tuple(range(0, classes + 1, classes // TASKS)))
-    before = Classes(table.names[: table.old], table.bounds[:-1])
+    table = ClassTable(tuple(map(str, range(classes))), tuple(range(0, classes + 1, classes // TASKS)))
+    before = ClassTable(table.names[: table.old], table.bounds[:-1])
     old = torch.arange(table.old).repeat_interleave(EXEMPLARS)
     labels = torch.cat([old, torch.arange(table.old, table.seen).repeat_interleave(IMAGES)])
     images = Endless(vectors(torch.randn(1000, WIDTH, generator=torch.Generator().manual_seed(0))).pixels)
     samples = Samples(images, labels)
-    bench = Bench(Fabric(accelerator="cpu", devices=1), samples, Unchanged(), Randomness(0), "identity")
+    context = ExecutionContext(Fabric(accelerator="cpu", devices=1), samples, Unchanged(), Randomness(0), "identity")
     pool = Pool(torch.arange(len(old), len(labels)), torch.arange(len(old)), labels)
-    old_model, new_model = (Snapshot(fresh(METHOD, t, bench).clone(), t, {MAIN: Scorer()}) for t in (before, table))
-    return Scene(table, bench, old_model, new_model, pool)
+    old_model, new_model = (Snapshot(fresh(METHOD, t, context).clone(), t, {MAIN: Scorer()}) for t in (before, table))
+    return Scene(table, context, old_model, new_model, pool)
 
 
 METHOD = configure("ssil", options={"replay_batch": REPLAYED}, training={"batch": BATCH}).method
@@ -79,8 +81,8 @@ Act = Callable[[], object]
 
 
 def work(of: Scene, pool: Pool, scorer: Scorer) -> Work:
-    network, random = of.new.network.grow(0, torch.Generator()), of.bench.random.within(TASKS, "main")
-    return Work(network, {MAIN: scorer}, of.classes, pool, of.old, random, of.bench.outputs)
+    network, random = of.new.network.grow(0, torch.Generator()), of.context.random.within(TASKS, "main")
+    return Work(network, {MAIN: scorer}, of.classes, pool, of.old, random, of.context.outputs)
 
 
 def step(of: Scene, _: int) -> Act:
@@ -89,7 +91,7 @@ def step(of: Scene, _: int) -> Act:
     progress = Progress(todo.network, todo.scorers)
     (phase,) = METHOD.plan(of.classes)
     assert isinstance(phase, Phase)
-    trainer = Trainer(phase, progress, todo, {"old": of.old}, of.bench)
+    trainer = Trainer(phase, progress, todo, {"old": of.old}, of.context)
     return partial(next, _steps(trainer))
 
 
@@ -102,14 +104,14 @@ def _steps(trainer: Trainer) -> Iterator[None]:
 def random_memory(of: Scene, _: int) -> Act:
     """Old classes give up what no longer fits, new ones choose at random."""
     arrived = by_class(of.pool.new, of.pool.labels)
-    room = Fixed(len(of.pool.old))
-    return lambda: update(of.memory, arrived, of.classes, room, random_selection(of.bench.random))
+    budget = FixedBudget(len(of.pool.old))
+    return lambda: update(of.memory, arrived, of.classes, budget, random_selection(of.context.random))
 
 
 def herded_class(of: Scene, images: int) -> Act:
     """One class chooses 20 of its images by herding."""
-    select = herding(lambda indices: features(of.new, indices, of.bench))
-    return lambda: select(0, torch.arange(images) % len(of.bench.samples), 20)
+    select = herding(lambda indices: features(of.new, indices, of.context))
+    return lambda: select(0, torch.arange(images) % len(of.context.samples), 20)
 
 
 def class_mean(of: Scene, images: int) -> Act:
@@ -130,10 +132,10 @@ def nearest_mean(of: Scene, images: int) -> Act:
 
 def evaluation(of: Scene, images: int) -> Act:
     """Predictions for test images, and the numbers of a record and a report that are made of them."""
-    indices = torch.arange(images) * 7919 % len(of.bench.samples)
+    indices = torch.arange(images) * 7919 % len(of.context.samples)
 
     def act() -> None:
-        found = predict(of.new, indices, of.bench.samples, of.bench)[MAIN]
+        found = predict(of.new, indices, of.context.samples, of.context)[MAIN]
         for of_predictions in (metrics.top1, metrics.top5, metrics.interval, metrics.mean_scores, metrics.score_gap):
             of_predictions(found)
         for of_classes in (metrics.task_top1, metrics.class_top1, metrics.confusion):

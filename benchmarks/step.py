@@ -21,16 +21,19 @@ import torch
 from lightning_fabric import Fabric
 from torch.nn import functional as F
 
-from ssil.batches import Pool
-from ssil.bench import Bench
-from ssil.data import Resident, Transform
-from ssil.engine import fresh
-from ssil.method import Phase
-from ssil.randomness import Randomness
-from ssil.recipes import configure
-from ssil.snapshot import MAIN, Scorer, Snapshot, Work
-from ssil.trainer import Progress, Trainer
-from ssil.types import Classes, Samples
+from ssil.core.classes import ClassTable
+from ssil.core.randomness import Randomness
+from ssil.core.samples import Samples
+from ssil.data.augmentation import Transform
+from ssil.data.resident_images import Resident
+from ssil.learning.batches import Pool
+from ssil.learning.engine import fresh
+from ssil.learning.execution import ExecutionContext
+from ssil.learning.method import Phase
+from ssil.learning.registry import configure
+from ssil.learning.snapshot import MAIN, Scorer, Snapshot, Work
+from ssil.learning.task import Progress
+from ssil.learning.trainer import Trainer
 
 NEW, REPLAYED, SIZE = 128, 32, 32
 TRANSFORM = Transform((0.5, 0.5, 0.5), (0.25, 0.25, 0.25), pad=4, flip=True)
@@ -40,21 +43,21 @@ def trainer(tasks: int, classes: int) -> Trainer:
     """SS-IL about to learn the last of `tasks` tasks, on random pictures."""
     random = Randomness(0)
     size = classes // tasks
-    table = Classes(("?",) * classes, tuple(range(0, classes + 1, size)))
-    before = Classes(("?",) * (classes - size), table.bounds[:-1])
+    table = ClassTable(("?",) * classes, tuple(range(0, classes + 1, size)))
+    before = ClassTable(("?",) * (classes - size), table.bounds[:-1])
     pixels = torch.randint(256, (8192, SIZE, SIZE, 3), dtype=torch.uint8, generator=random.at("pixels"))
     old = torch.randint(table.old, (4096,), generator=random.at("old"))
     new = torch.randint(table.old, table.seen, (4096,), generator=random.at("new"))
     samples = Samples(Resident(pixels), torch.cat([old, new]))
-    bench = Bench(Fabric(accelerator="cpu", devices=1), samples, TRANSFORM, random, "resnet32")
+    context = ExecutionContext(Fabric(accelerator="cpu", devices=1), samples, TRANSFORM, random, "resnet32")
     method = configure("ssil", options={"replay_batch": REPLAYED}, training={"batch": NEW}).method
-    teacher = Snapshot(fresh(method, before, bench).clone(), before, {MAIN: Scorer()})
+    teacher = Snapshot(fresh(method, before, context).clone(), before, {MAIN: Scorer()})
     pool = Pool(new=torch.arange(4096, 8192), old=torch.arange(4096), labels=samples.labels)
-    progress = Progress(fresh(method, table, bench), {MAIN: Scorer()})
-    work = Work(progress.network, progress.scorers, table, pool, teacher, random.within(tasks, "main"), bench.outputs)
+    progress = Progress(fresh(method, table, context), {MAIN: Scorer()})
+    work = Work(progress.network, progress.scorers, table, pool, teacher, random.within(tasks, "main"), context.outputs)
     (phase,) = method.plan(table)
     assert isinstance(phase, Phase)
-    return Trainer(phase, progress, work, {"old": teacher}, bench)
+    return Trainer(phase, progress, work, {"old": teacher}, context)
 
 
 def engine_steps(trained: Trainer) -> Iterator[None]:

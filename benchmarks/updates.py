@@ -20,9 +20,9 @@ from statistics import fmean, stdev
 from typing import NamedTuple
 
 from growing import accuracy, add, album, numbers, read, values
-from ssil.model.classifier import update
-from ssil.model.pictures import Labelled, Picture
-from ssil.model.settings import ModelSettings, make_settings
+from ssil.classifier.classifier import update
+from ssil.classifier.classifier_settings import ModelSettings, make_settings
+from ssil.classifier.images import Labelled, Picture
 
 FIRST, UPDATES = 10, {10: 1, 5: 2, 2: 3, 1: 3}
 """Classes at first; of how many classes how many updates follow."""
@@ -74,8 +74,8 @@ def follow(stream: Stream, settings: ModelSettings) -> Iterator[Row]:
             classifier = update(classifier, settings, stream.of(stream.names[at : at + size])).classifier
         seconds = round((time.monotonic() - began) / updates, 1)
         right = [accuracy(classifier, stream.held[name], name) for name in classifier.classes.names]
-        told = fmean(right), fmean(right[:FIRST]), fmean(right[FIRST:])
-        yield Row(settings.method, size, settings.memory, settings.seed, *told, seconds)
+        on_progress = fmean(right), fmean(right[:FIRST]), fmean(right[FIRST:])
+        yield Row(settings.method, size, settings.memory, settings.seed, *on_progress, seconds)
 
 
 def table(rows: Sequence[Row]) -> Iterator[str]:

@@ -22,9 +22,9 @@ from statistics import fmean, stdev
 from typing import NamedTuple
 
 from growing import accuracy, add, album, numbers, read, values
-from ssil.model.classifier import Classifier, update
-from ssil.model.pictures import Labelled, Picture
-from ssil.model.settings import ModelSettings, make_settings
+from ssil.classifier.classifier import Classifier, update
+from ssil.classifier.classifier_settings import ModelSettings, make_settings
+from ssil.classifier.images import Labelled, Picture
 
 
 class Row(NamedTuple):

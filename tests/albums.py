@@ -9,8 +9,8 @@ import numpy as np
 from PIL import Image
 
 import tiny
-from ssil.model.pictures import Labelled, Picture
-from ssil.model.settings import ModelSettings, make_settings
+from ssil.classifier.classifier_settings import ModelSettings, make_settings
+from ssil.classifier.images import Labelled, Picture
 
 
 def settings(**given: Any) -> ModelSettings:

@@ -5,16 +5,18 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ssil.batches import Pool
-from ssil.nn import Backbone, LinearHead, Network
-from ssil.randomness import Randomness
-from ssil.snapshot import Work
-from ssil.types import Classes, Output
+from ssil.core.classes import ClassTable
+from ssil.core.randomness import Randomness
+from ssil.learning.batches import Pool
+from ssil.learning.snapshot import Work
+from ssil.nn.heads import LinearHead
+from ssil.nn.network import Network, Output
+from ssil.nn.resnet import Backbone
 
 
-def table(*sizes: int) -> Classes:
+def table(*sizes: int) -> ClassTable:
     """The class table after tasks of so many classes."""
-    classes = Classes()
+    classes = ClassTable()
     for size in sizes:
         classes = classes.extend(["?"] * size)
     return classes
@@ -27,7 +29,7 @@ def head(weight: Any, bias: Any) -> LinearHead:
     return made
 
 
-def end(classes: Classes, labels: Any, new: Any, old: Any, output: Output, head: LinearHead | None = None) -> Work:
+def end(classes: ClassTable, labels: Any, new: Any, old: Any, output: Output, head: LinearHead | None = None) -> Work:
     """A task's end: `output` holds a row for every image, and what is asked for is looked up in it."""
 
     def look(_: Network, indices: Tensor) -> Output:

@@ -6,10 +6,10 @@ from typing import Any
 from torch import Tensor
 
 from albums import pictures, settings
-from ssil.model.classifier import Classifier, update
-from ssil.model.pictures import Picture
-from ssil.model.settings import ModelSettings
-from ssil.nn import Pretrained
+from ssil.classifier.classifier import Classifier, update
+from ssil.classifier.classifier_settings import ModelSettings
+from ssil.classifier.images import Picture
+from ssil.nn.pretrained import Pretrained
 
 
 @cache

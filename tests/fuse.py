@@ -103,7 +103,7 @@ def kill(work: Callable[[Fuse | None], object], event: str, when: float) -> bool
     return killed(pid)
 
 
-def told(script: Path, *arguments: Path, cases: object) -> dict[str, Any]:
+def results(script: Path, *arguments: Path, cases: object) -> dict[str, Any]:
     """What a script that does the killing says of these cases; without a GPU, whose threads forbid a fork."""
     done = subprocess.run(
         [sys.executable, script, *arguments],

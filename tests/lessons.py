@@ -10,14 +10,14 @@ import torch
 from torch import Tensor
 
 import tiny
-from ssil import memory as memories
-from ssil.engine import learn
-from ssil.memory import Memory
-from ssil.method import Method, Phase, Stage, Term
-from ssil.prepare import Plan, prepare
-from ssil.scenario import Task
-from ssil.snapshot import Snapshot, Step, View
-from ssil.types import Images, Samples
+from ssil.benchmark.run_setup import Plan, prepare
+from ssil.core.samples import Images, Samples
+from ssil.learning import memory as memories
+from ssil.learning.engine import learn
+from ssil.learning.memory import Memory
+from ssil.learning.method import Method, Phase, Stage, Term
+from ssil.learning.snapshot import Snapshot, Step, TeacherOutput
+from ssil.learning.task import Task
 
 IMAGES = (6, 5, 1, 4, 6, 3)
 SETTINGS: dict[str, Any] = {
@@ -82,7 +82,7 @@ class Seen:
     labels: Tensor
     parts: Mapping[str, Term]
     gradient: Tensor
-    teachers: Mapping[str, View]
+    teachers: Mapping[str, TeacherOutput]
 
 
 @dataclass(frozen=True)
@@ -114,7 +114,7 @@ def scores(snapshot: Snapshot, plan: Plan, batch: int = 1000) -> Tensor:
     """Of all test pictures, so many at a time."""
     test = plan.stream.test
     parts = torch.arange(len(test)).split(batch)
-    pictures = (plan.bench.transform.test(test.images.fetch(part)) for part in parts)
+    pictures = (plan.context.transform.test(test.images.fetch(part)) for part in parts)
     with torch.inference_mode():
         return torch.cat([snapshot.scores(snapshot.network(images)) for images in pictures])
 
@@ -129,17 +129,17 @@ def follow(name: str, dataset: Path, **options: Any) -> tuple[Lesson, ...]:
         lesson = _lesson(plan, task, memory, snapshot)
         lessons.append(lesson)
         snapshot = lesson.snapshot
-        arrived = memories.by_class(task.indices, plan.bench.samples.labels)
-        select = memories.random_selection(plan.bench.random)
-        memory = memories.update(memory, arrived, task.classes, plan.room, select)
+        arrived = memories.by_class(task.indices, plan.context.samples.labels)
+        select = memories.random_selection(plan.context.random)
+        memory = memories.update(memory, arrived, task.classes, plan.budget, select)
     return tuple(lessons)
 
 
 def _lesson(plan: Plan, task: Task, memory: Memory, teacher: Snapshot | None) -> Lesson:
-    pictures, seen = Recorded(plan.bench.samples.images), list[Seen]()
-    bench = replace(plan.bench, samples=Samples(pictures, plan.bench.samples.labels))
+    pictures, seen = Recorded(plan.context.samples.images), list[Seen]()
+    context = replace(plan.context, samples=Samples(pictures, plan.context.samples.labels))
     before = copied(teacher)
-    snapshot = learn(_watched(plan.configured.method, seen, pictures), teacher, memory, task, bench)
+    snapshot = learn(_watched(plan.configured.method, seen, pictures), teacher, memory, task, context)
     return Lesson(task, memory, teacher, before, snapshot, scores(snapshot, plan), pictures.asked, seen)
 
 

@@ -11,16 +11,17 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 import tiny
-from ssil.batches import Mixed
-from ssil.engine import learn, start
-from ssil.memory import Memory
-from ssil.method import Loss, Method, Phase, Stage, Term, mean
-from ssil.nn import LinearHead, Network
-from ssil.prepare import Plan, prepare
-from ssil.schedule import Schedule
-from ssil.snapshot import MAIN, Scorer, Snapshot, Step
-from ssil.trainer import Pace, Progress
-from ssil.types import Classes, Output
+from ssil.benchmark.run_setup import Plan, prepare
+from ssil.core.classes import ClassTable
+from ssil.learning.batches import Mixed
+from ssil.learning.engine import learn, start
+from ssil.learning.memory import Memory
+from ssil.learning.method import Loss, Method, Phase, Stage, Term, mean
+from ssil.learning.schedule import Schedule
+from ssil.learning.snapshot import MAIN, Scorer, Snapshot, Step
+from ssil.learning.task import Pace, Progress
+from ssil.nn.heads import LinearHead
+from ssil.nn.network import Network, Output
 
 SCHEDULE = Schedule(epochs=2, lr=(0.1, 0.05), milestones=(1,), momentum=0.9, weight_decay=0.01)
 IDLE = replace(SCHEDULE, lr=(0.0, 0.0))
@@ -56,7 +57,7 @@ class Scaled(Scorer):
         super().__init__()
         self.scale = nn.Parameter(torch.ones(()))
 
-    def forward(self, output: Output, classes: Classes) -> Tensor:
+    def forward(self, output: Output, classes: ClassTable) -> Tensor:
         return self.scale * output.logits
 
 
@@ -83,7 +84,7 @@ def weights(network: Network) -> list[Tensor]:
 def memory(plan: Plan) -> Memory:
     """Two exemplars of each class of the first task."""
     indices = plan.stream.tasks[0].indices
-    labels = plan.bench.samples.labels[indices]
+    labels = plan.context.samples.labels[indices]
     return Memory((indices[labels == 0][:2], indices[labels == 1][:2]))
 
 
@@ -102,10 +103,10 @@ def _learn(
     plan: Plan, recipe: Method, before: Snapshot | None, exemplars: Memory, number: int, ends: dict[str, Network] | None
 ) -> tuple[Progress, Snapshot]:
     task = plan.stream.tasks[number]
-    progress = start(recipe, before, task, plan.bench)
+    progress = start(recipe, before, task, plan.context)
 
     def watch(progress: Progress, pace: Pace) -> None:
         if ends is not None and (pace.epoch, pace.step) == (pace.epochs, 0):
             ends[pace.phase] = deepcopy(progress.network)
 
-    return progress, learn(recipe, before, exemplars, task, plan.bench, progress, watch)
+    return progress, learn(recipe, before, exemplars, task, plan.context, progress, watch)

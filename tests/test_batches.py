@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from ssil.batches import Batch, Batches, ClassBalanced, Mixed, NewOnly, Pool, Replay
-from ssil.randomness import Randomness
+from ssil.core.randomness import Randomness
+from ssil.learning.batches import Batch, Batches, ClassBalanced, Mixed, NewOnly, Pool, Replay
 
 some = settings(max_examples=40, deadline=None)
 sizes = st.integers(1, 12)

@@ -7,9 +7,9 @@ import pytest
 
 import tiny
 from lessons import IMAGES, SETTINGS
-from ssil.errors import UserError
-from ssil.record import read_record
-from ssil.runs import Watcher, run
+from ssil.benchmark.record import read_record
+from ssil.benchmark.runner import RunObserver, run
+from ssil.core.errors import UserError
 
 
 @pytest.fixture(scope="module")
@@ -17,8 +17,8 @@ def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tiny.patterns(tmp_path_factory.mktemp("branch") / "patterns.npz", IMAGES)
 
 
-def branched(dataset: Path, out: Path, branch: str | None, watcher: Watcher | None = None, **more: Any) -> Path:
-    run(tiny.config(dataset, **SETTINGS | more, method="ce_gkd", branch=branch, out=out), watcher)
+def branched(dataset: Path, out: Path, branch: str | None, observer: RunObserver | None = None, **more: Any) -> Path:
+    run(tiny.config(dataset, **SETTINGS | more, method="ce_gkd", branch=branch, out=out), observer)
     return out
 
 

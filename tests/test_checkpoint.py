@@ -7,8 +7,10 @@ import pytest
 import torch
 from torch import Tensor
 
-from ssil.checkpoint import Checkpoints, pack, read_tensors, write_atomic, write_json, write_tensors
-from ssil.errors import UserError
+from ssil.benchmark.checkpoint import Checkpoints
+from ssil.core.errors import UserError
+from ssil.core.files import write_atomic, write_json
+from ssil.core.tensor_files import pack, read_tensors, write_tensors
 
 Parts = dict[str, dict[str, Tensor]]
 

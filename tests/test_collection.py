@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from ssil.collection import find_runs, variants
-from ssil.errors import UserError
-from ssil.record import Record, read_record, write_record
+from ssil.benchmark.record import Record, read_record, write_record
+from ssil.benchmark.results import find_runs, variants
+from ssil.core.errors import UserError
 
 
 def _run(folder: Path, seed: int = 0, method: str = "ssil", batches: str = "replay", total: int = 9) -> None:

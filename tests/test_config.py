@@ -3,9 +3,9 @@ from typing import Any
 
 import pytest
 
-from ssil.config import HOW, RESOLVED, TRAINING, RunConfig, checkpoint_interval, make_config, read_toml
-from ssil.errors import UserError
-from ssil.schedule import Training
+from ssil.benchmark.config import HOW, RESOLVED, TRAINING, RunConfig, checkpoint_interval, make_config, read_toml
+from ssil.core.errors import UserError
+from ssil.learning.schedule import Training
 
 ANOTHER: dict[str, Any] = {
     "dataset": "digits",

@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 import oracles
-from ssil.losses import cosine_distance, margin_ranking, nca, nca_hinged, pod_spatial
+from ssil.learning.losses import cosine_distance, margin_ranking, nca, nca_hinged, pod_spatial
 
 some = settings(max_examples=25, deadline=None, derandomize=True)  # differences fail beside a kink, however rarely
 seeds = st.integers(0, 10**6)

@@ -8,17 +8,18 @@ from torch import Tensor
 from torch.nn import functional as F
 
 import tiny
-from ssil.batches import Mixed
-from ssil.engine import fresh, learn, start
-from ssil.errors import UserError
-from ssil.memory import Memory
-from ssil.method import Loss, Method, Phase, Term, mean
-from ssil.nn import LinearHead, Network
-from ssil.prepare import Plan, prepare
-from ssil.schedule import Schedule
-from ssil.snapshot import Step
-from ssil.trainer import Pace, Progress
-from ssil.types import Classes
+from ssil.benchmark.run_setup import Plan, prepare
+from ssil.core.classes import ClassTable
+from ssil.core.errors import UserError
+from ssil.learning.batches import Mixed
+from ssil.learning.engine import fresh, learn, start
+from ssil.learning.memory import Memory
+from ssil.learning.method import Loss, Method, Phase, Term, mean
+from ssil.learning.schedule import Schedule
+from ssil.learning.snapshot import Step
+from ssil.learning.task import Pace, Progress
+from ssil.nn.heads import LinearHead
+from ssil.nn.network import Network
 
 SCHEDULE = Schedule(epochs=2, lr=(0.1, 0.05), milestones=(1,), momentum=0.9, weight_decay=0.01)
 
@@ -45,8 +46,8 @@ def method(*phases: Phase) -> Method:
 def learn_first(plan: Plan, *phases: Phase, watch: Callable[[Progress, Pace], None] | None = None) -> Progress:
     """What is left after the first task."""
     task, recipe = plan.stream.tasks[0], method(*phases)
-    progress = start(recipe, None, task, plan.bench)
-    learn(recipe, None, Memory(), task, plan.bench, progress, watch or (lambda progress, pace: None))
+    progress = start(recipe, None, task, plan.context)
+    learn(recipe, None, Memory(), task, plan.context, progress, watch or (lambda progress, pace: None))
     return progress
 
 
@@ -56,18 +57,18 @@ def weights(network: Network) -> list[Tensor]:
 
 def test_an_epoch_against_sgd_by_hand(plan: Plan) -> None:
     """Momentum, weight decay, the schedule, the batches and the recorded loss, against the textbook's update."""
-    task, bench = plan.stream.tasks[0], plan.bench
-    network = fresh(method(), task.classes, bench)
-    random = bench.random.within(1, "main")
+    task, context = plan.stream.tasks[0], plan.context
+    network = fresh(method(), task.classes, context)
+    random = context.random.within(1, "main")
     velocity = [torch.zeros_like(parameter) for parameter in network.parameters()]
     losses: list[list[float]] = [[], []]
     for epoch, lr in enumerate((0.1, 0.05)):
         order = task.indices[torch.randperm(10, generator=random.at("order", epoch))]
         for step in range(2):
             indices = order[4 * step : 4 * step + 4]
-            draws = bench.transform.draw(4, random.at("augment", epoch, step))
-            images = bench.transform.train(bench.samples.images.fetch(indices), draws, torch.float64)
-            loss = -network(images).logits.log_softmax(1)[range(4), bench.samples.labels[indices]].mean()
+            draws = context.transform.draw(4, random.at("augment", epoch, step))
+            images = context.transform.train(context.samples.images.fetch(indices), draws, torch.float64)
+            loss = -network(images).logits.log_softmax(1)[range(4), context.samples.labels[indices]].mean()
             losses[epoch].append(loss.item())
             for v, p, gradient in zip(
                 velocity,
@@ -115,16 +116,16 @@ def test_a_fresh_start_forgets_the_network(plan: Plan) -> None:
     """With a rate of 0 what is left is the first weights of a network of its own for the second task."""
     first, second = plan.stream.tasks
     idle = replace(phase(replace(SCHEDULE, lr=(0.0, 0.0))), start="fresh")
-    snapshot = learn(method(phase()), None, Memory(), first, plan.bench)
-    again = learn(method(idle), snapshot, Memory(), second, plan.bench)
-    assert all(map(torch.equal, weights(again.network), weights(fresh(method(), second.classes, plan.bench))))
+    snapshot = learn(method(phase()), None, Memory(), first, plan.context)
+    again = learn(method(idle), snapshot, Memory(), second, plan.context)
+    assert all(map(torch.equal, weights(again.network), weights(fresh(method(), second.classes, plan.context))))
     assert not torch.equal(again.network.head.weight[:2], snapshot.network.head.weight)
 
 
 def test_a_task_starts_from_the_network_before_it(plan: Plan) -> None:
     first, second = plan.stream.tasks
-    snapshot = learn(method(phase()), None, Memory(), first, plan.bench)
-    progress = start(method(), snapshot, second, plan.bench)
+    snapshot = learn(method(phase()), None, Memory(), first, plan.context)
+    progress = start(method(), snapshot, second, plan.context)
     assert torch.equal(progress.network.head.weight[:2], snapshot.network.head.weight)
     assert progress.network.head.classes == 4
     assert all(map(torch.equal, progress.network.backbone.parameters(), snapshot.network.backbone.parameters()))
@@ -133,9 +134,9 @@ def test_a_task_starts_from_the_network_before_it(plan: Plan) -> None:
 
 def test_first_weights_depend_on_the_seed_and_the_task_alone(plan: Plan) -> None:
     classes = plan.stream.tasks[0].classes
-    one, same = (weights(fresh(method(), classes, plan.bench)) for _ in range(2))
+    one, same = (weights(fresh(method(), classes, plan.context)) for _ in range(2))
     assert all(map(torch.equal, one, same))
-    other = weights(fresh(method(), Classes().extend(["x"]).extend(["y"]), plan.bench))
+    other = weights(fresh(method(), ClassTable().extend(["x"]).extend(["y"]), plan.context))
     assert not torch.equal(one[0], other[0])
 
 
@@ -186,10 +187,10 @@ def test_the_counts_of_a_step_are_those_of_the_task(plan: Plan) -> None:
         return cross_entropy(step)
 
     first, second = plan.stream.tasks
-    snapshot = learn(method(phase()), None, Memory(), first, plan.bench)
+    snapshot = learn(method(phase()), None, Memory(), first, plan.context)
     memory = Memory((first.indices[:2], first.indices[9:]))
-    labels = plan.bench.samples.labels
-    learn(method(phase(loss=loss)), snapshot, memory, second, plan.bench)
+    labels = plan.context.samples.labels
+    learn(method(phase(loss=loss)), snapshot, memory, second, plan.context)
     expected = torch.bincount(labels[torch.cat([memory.indices, second.indices])], minlength=4)
     assert all(torch.equal(count, expected) for count in counts)
 
@@ -198,13 +199,13 @@ def test_a_task_may_bring_more_images_of_known_classes(plan: Plan) -> None:
     """The label decides which group an image belongs to, not the task that brought it."""
     first, second = plan.stream.tasks
     recipe = plan.configured.method
-    snapshot = learn(recipe, None, Memory(), first, plan.bench)
+    snapshot = learn(recipe, None, Memory(), first, plan.context)
     memory = Memory((first.indices[:1], first.indices[5:6]))
     mixed = replace(second, indices=torch.cat([second.indices, first.indices[1:4]]))
     seen: list[Step] = []
     ces: list[Tensor] = []
 
-    def spied(classes: Classes) -> tuple[Phase, ...]:
+    def spied(classes: ClassTable) -> tuple[Phase, ...]:
         (usual,) = recipe.plan(classes)
         assert isinstance(usual, Phase)
 
@@ -216,10 +217,10 @@ def test_a_task_may_bring_more_images_of_known_classes(plan: Plan) -> None:
 
         return (replace(usual, loss=loss),)
 
-    learned = learn(replace(recipe, plan=spied), snapshot, memory, mixed, plan.bench)
+    learned = learn(replace(recipe, plan=spied), snapshot, memory, mixed, plan.context)
     assert learned.classes == second.classes
     assert max(int((step.labels < second.classes.old).sum()) for step in seen) > 1
-    expected = torch.bincount(plan.bench.samples.labels[torch.cat([mixed.indices, memory.indices])])
+    expected = torch.bincount(plan.context.samples.labels[torch.cat([mixed.indices, memory.indices])])
     assert torch.equal(seen[0].counts, expected)
     for step, ce in zip(seen, ces, strict=True):
         groups = [

@@ -11,21 +11,22 @@ from torch import Tensor
 
 import tiny
 from lessons import IMAGES, SETTINGS
-from ssil import memory as memories
-from ssil.bench import Bench
-from ssil.checkpoint import write_tensors
+from ssil.benchmark.record import read_predictions, read_record
+from ssil.benchmark.run_setup import Plan, prepare
+from ssil.benchmark.runner import run
+from ssil.core.classes import ClassTable
+from ssil.core.errors import UserError
+from ssil.core.tensor_files import write_tensors
 from ssil.data.cache import cache_dir
-from ssil.engine import fresh, learn
-from ssil.errors import UserError
-from ssil.memory import Memory
-from ssil.method import Method, Parts, Phase
-from ssil.nn import LinearHead, Network, build
-from ssil.prepare import Plan, prepare
-from ssil.recipes import recipes
-from ssil.record import read_predictions, read_record
-from ssil.runs import run
-from ssil.snapshot import Snapshot
-from ssil.types import Classes
+from ssil.learning import memory as memories
+from ssil.learning.engine import fresh, learn
+from ssil.learning.execution import ExecutionContext
+from ssil.learning.memory import Memory
+from ssil.learning.method import Method, Parts, Phase
+from ssil.learning.registry import recipes
+from ssil.learning.snapshot import Snapshot
+from ssil.nn.heads import LinearHead
+from ssil.nn.network import Network, build
 
 
 @pytest.fixture(scope="module")
@@ -69,7 +70,7 @@ def test_every_method_learns_from_vectors_and_goes_on_where_it_stopped(
 def head_only(method: Method) -> Method:
     """The same method on a network whose backbone stands still."""
 
-    def plan(classes: Classes) -> Parts:
+    def plan(classes: ClassTable) -> Parts:
         return tuple(
             replace(part, trained="head") if isinstance(part, Phase) else part for part in method.plan(classes)
         )
@@ -77,13 +78,13 @@ def head_only(method: Method) -> Method:
     return replace(method, plan=plan)
 
 
-def learnt(method: Method, plan: Plan, bench: Bench) -> Iterator[Snapshot]:
+def learnt(method: Method, plan: Plan, context: ExecutionContext) -> Iterator[Snapshot]:
     """The fold."""
     memory, snapshot = Memory(), None
     for task in plan.stream.tasks:
-        snapshot = learn(method, snapshot, memory, task, bench)
-        arrived = memories.by_class(task.indices, bench.samples.labels)
-        memory = memories.update(memory, arrived, task.classes, plan.room, memories.random_selection(bench.random))
+        snapshot = learn(method, snapshot, memory, task, context)
+        arrived = memories.by_class(task.indices, context.samples.labels)
+        memory = memories.update(memory, arrived, task.classes, plan.budget, memories.random_selection(context.random))
         yield snapshot
 
 
@@ -93,8 +94,8 @@ def test_heads_learn_what_they_would_on_pictures(method: str, dataset: Path, ini
     frozen, moving = (
         prepare(tiny.config(dataset, **settings(init, method, freeze=freeze))) for freeze in (True, False)
     )
-    still = replace(moving.bench, transform=replace(moving.bench.transform, pad=0))
-    on_vectors = learnt(frozen.configured.method, frozen, frozen.bench)
+    still = replace(moving.context, transform=replace(moving.context.transform, pad=0))
+    on_vectors = learnt(frozen.configured.method, frozen, frozen.context)
     on_pictures = learnt(head_only(moving.configured.method), moving, still)
     for mine, theirs in zip(on_vectors, on_pictures, strict=True):
         for name, weight in theirs.network.head.named_parameters():
@@ -106,14 +107,14 @@ def test_a_head_on_its_backbone_predicts_from_pictures_what_was_recorded(
 ) -> None:
     run(tiny.config(dataset, **settings(init), out=tmp_path / "run"))
     plan = prepare(tiny.config(dataset, **settings(init, freeze=False)))
-    network = fresh(plan.configured.method, plan.stream.tasks[-1].classes, plan.bench)
+    network = fresh(plan.configured.method, plan.stream.tasks[-1].classes, plan.context)
     head = {
         name.removeprefix("snapshot/network/head."): tensor
         for name, tensor in tiny.tensors(tmp_path / "run").items()
         if "/head." in name
     }
     network.head.load_state_dict(head)
-    (output,) = [output for _, output in plan.bench.looks(network, torch.arange(24), plan.stream.test)]
+    (output,) = [output for _, output in plan.context.looks(network, torch.arange(24), plan.stream.test)]
     assert torch.equal(output.logits.topk(5).indices, read_predictions(tmp_path / "run", 3).top)
 
 

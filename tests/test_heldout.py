@@ -7,12 +7,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from ssil.batches import Pool
-from ssil.heldout import in_total, per_class, without
-from ssil.memory import Fixed, Growing, Memory, Room, by_class, random_selection, update
-from ssil.method import Choice
-from ssil.randomness import Randomness
-from ssil.types import Classes
+from ssil.core.classes import ClassTable
+from ssil.core.randomness import Randomness
+from ssil.learning.batches import Pool
+from ssil.learning.image_selection import in_total, per_class, without
+from ssil.learning.memory import FixedBudget, GrowingBudget, Memory, MemoryBudget, by_class, random_selection, update
+from ssil.learning.method import Choice
 
 some = settings(max_examples=40, deadline=None)
 sizes = st.lists(st.integers(1, 40), min_size=1, max_size=4)
@@ -20,12 +20,12 @@ RANDOM = Randomness(3)
 SPLITS = (partial(per_class, share=0.1), partial(in_total, share=0.1))
 
 
-def task(old: Sequence[int], new: Sequence[int]) -> tuple[Pool, Classes]:
+def task(old: Sequence[int], new: Sequence[int]) -> tuple[Pool, ClassTable]:
     """So many exemplars and so many new images of each class, scattered over the training set."""
     labels = torch.repeat_interleave(torch.tensor([*old, *new]))
     index = torch.randperm(len(labels), generator=torch.Generator().manual_seed(0))
     label_of = torch.empty_like(labels).scatter_(0, index, labels)
-    classes = Classes(("?",) * (len(old) + len(new)), (0, len(old), len(old) + len(new)))
+    classes = ClassTable(("?",) * (len(old) + len(new)), (0, len(old), len(old) + len(new)))
     return Pool(index[sum(old) :], index[: sum(old)], label_of), classes
 
 
@@ -114,18 +114,18 @@ def test_more_images_of_an_old_class_are_trained_on() -> None:
         assert not ids(split(late, classes, RANDOM).all) & ids(pool.old[15:20])
 
 
-def stream(images: Sequence[Sequence[int]], room: Room, first: bool) -> list[tuple[set[int], set[int]]]:
+def stream(images: Sequence[Sequence[int]], budget: MemoryBudget, first: bool) -> list[tuple[set[int], set[int]]]:
     """The images trained on and held out in each task; `first`: whether the first task holds any out."""
     labels = torch.repeat_interleave(torch.tensor([count for counts in images for count in counts]))
     split = partial(per_class, share=0.1)
-    memory, classes, parts = Memory(), Classes(), []
+    memory, classes, parts = Memory(), ClassTable(), []
     for new in images:
         classes = classes.extend(["?"] * len(new))
         fresh = torch.arange(len(labels))[(labels >= classes.old) & (labels < classes.seen)]
         pool = Pool(fresh, memory.indices, labels)
         held = split(pool, classes, RANDOM) if classes.old or first else Pool(fresh[:0], fresh[:0], labels)
         parts.append((ids(pool.all) - ids(held.all), ids(held.all)))
-        memory = update(memory, by_class(fresh, labels), classes, room, random_selection(RANDOM))
+        memory = update(memory, by_class(fresh, labels), classes, budget, random_selection(RANDOM))
     return parts
 
 
@@ -134,19 +134,21 @@ streams = st.lists(st.lists(many, min_size=1, max_size=3), min_size=2, max_size=
 
 
 @some
-@given(streams, st.one_of(st.integers(24, 120).map(Fixed), st.integers(2, 30).map(Growing)))
-def test_original_never_validates_on_what_was_trained_on(images: list[list[int]], room: Room) -> None:
+@given(streams, st.one_of(st.integers(24, 120).map(FixedBudget), st.integers(2, 30).map(GrowingBudget)))
+def test_original_never_validates_on_what_was_trained_on(images: list[list[int]], budget: MemoryBudget) -> None:
     trained: set[int] = set()
-    for learnt, held in stream(images, room, first=True):
+    for learnt, held in stream(images, budget, first=True):
         assert held
         trained |= learnt
         assert not held & trained
 
 
 @some
-@given(streams, st.integers(24, 120).map(Fixed))
-def test_per_class_validates_on_what_the_first_task_alone_has_trained_on(images: list[list[int]], room: Room) -> None:
-    parts = stream(images, room, first=False)
+@given(streams, st.integers(24, 120).map(FixedBudget))
+def test_per_class_validates_on_what_the_first_task_alone_has_trained_on(
+    images: list[list[int]], budget: MemoryBudget
+) -> None:
+    parts = stream(images, budget, first=False)
     trained = set[int]()
     for learnt, held in parts[1:]:
         trained |= learnt

@@ -9,14 +9,13 @@ import torch
 from torch import Tensor
 
 from parts import PLAIN, Seen, learn_first, learn_second, memory, method, phase, state, two_tasks, weights
-from ssil import stages
-from ssil.batches import Replay
-from ssil.engine import fresh
-from ssil.method import Moment, Stage
-from ssil.nn import Network
-from ssil.prepare import Plan
-from ssil.snapshot import Work
-from ssil.types import Output
+from ssil.benchmark.run_setup import Plan
+from ssil.learning import stages
+from ssil.learning.batches import Replay
+from ssil.learning.engine import fresh
+from ssil.learning.method import Moment, Stage
+from ssil.learning.snapshot import Work
+from ssil.nn.network import Network, Output
 
 
 @pytest.fixture(scope="module")
@@ -109,9 +108,9 @@ def test_a_stage_changes_what_follows(plan: Plan) -> None:
     progress, _ = learn_first(plan, method(phase("main"), Stage("clear", clear), phase("after", loss=seen)), ends)
     task = plan.stream.tasks[0]
     assert (works[0].classes, works[0].previous) == (task.classes, None)
-    assert works[0].random == plan.bench.random.within(1, "clear")
+    assert works[0].random == plan.context.random.within(1, "clear")
     assert torch.equal(works[0].pool.new, task.indices)
-    expected = ends["main"].eval()(plan.bench.pictures(task.indices))
+    expected = ends["main"].eval()(plan.context.pictures(task.indices))
     torch.testing.assert_close(outputs[0].logits, expected.logits.detach())
     torch.testing.assert_close(outputs[0].features, expected.features.detach())
     assert not seen[0].output.logits.any()
@@ -131,5 +130,5 @@ def test_a_stage_knows_the_memory_and_the_model_before(plan: Plan) -> None:
 def test_a_plan_of_stages_alone_is_done(plan: Plan) -> None:
     progress, snapshot = learn_first(plan, method(Stage("nothing", lambda work: None)))
     assert (progress.phase, progress.losses) == (1, {})
-    expected = fresh(method(), plan.stream.tasks[0].classes, plan.bench)
+    expected = fresh(method(), plan.stream.tasks[0].classes, plan.context)
     assert all(map(torch.equal, weights(snapshot.network), weights(expected)))

@@ -9,8 +9,8 @@ import pytest
 from PIL import Image
 
 from ssil import RunConfig, run
-from ssil.errors import UserError
-from ssil.record import Record
+from ssil.benchmark.record import Record
+from ssil.core.errors import UserError
 
 
 @pytest.fixture(scope="module")

@@ -10,13 +10,13 @@ from torch import Tensor
 
 import tiny
 from lessons import IMAGES, SETTINGS
-from ssil.checkpoint import write_tensors
-from ssil.engine import fresh
-from ssil.errors import UserError
-from ssil.nn import Network
-from ssil.prepare import described, prepare
-from ssil.record import Record, read_record
-from ssil.runs import run
+from ssil.benchmark.record import Record, read_record
+from ssil.benchmark.run_setup import described, prepare
+from ssil.benchmark.runner import run
+from ssil.core.errors import UserError
+from ssil.core.tensor_files import write_tensors
+from ssil.learning.engine import fresh
+from ssil.nn.network import Network
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +50,7 @@ def file(tmp_path: Path) -> Path:
 def first(dataset: Path, task: int = 1, **settings: Any) -> Network:
     """The network that a task begins with if it begins anew."""
     plan = prepare(tiny.config(dataset, **SETTINGS | settings))
-    return fresh(plan.configured.method, plan.stream.tasks[task - 1].classes, plan.bench)
+    return fresh(plan.configured.method, plan.stream.tasks[task - 1].classes, plan.context)
 
 
 @pytest.mark.parametrize(("method", "task"), [("ssil", 1), ("joint", 1), ("joint", 3), ("lucir", 1), ("podnet", 1)])
@@ -85,7 +85,7 @@ def done(dataset: Path, out: Path, init: Path | None, **more: Any) -> Record:
 def test_a_moved_file_is_the_same_and_another_content_is_not(dataset: Path, file: Path, tmp_path: Path) -> None:
     out = tmp_path / "run"
     with pytest.raises(KeyboardInterrupt):
-        done(dataset, out, file, watcher=tiny.Stopper(5))
+        done(dataset, out, file, observer=tiny.Stopper(5))
     moved = file.rename(tmp_path / "moved.safetensors")
     resumed = done(dataset, out, moved)
     assert tiny.timeless(resumed) == tiny.timeless(done(dataset, tmp_path / "whole", moved))

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 import oracles
-from ssil.losses import cross_entropy, gkd, separated_cross_entropy, tkd
+from ssil.learning.losses import cross_entropy, gkd, separated_cross_entropy, tkd
 
 some = settings(max_examples=25, deadline=None)
 seeds = st.integers(0, 10**6)

@@ -7,21 +7,21 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 import oracles
-from ssil.memory import (
-    Fixed,
-    Growing,
+from ssil.core.classes import ClassTable
+from ssil.core.randomness import Randomness
+from ssil.learning.memory import (
+    FixedBudget,
+    GrowingBudget,
     Memory,
-    Nothing,
-    Room,
+    MemoryBudget,
+    NoBudget,
     Select,
-    Unlimited,
+    UnlimitedBudget,
     by_class,
     herding,
     random_selection,
     update,
 )
-from ssil.randomness import Randomness
-from ssil.types import Classes
 
 some = settings(max_examples=60, deadline=None)
 streams = st.lists(st.lists(st.integers(1, 30), min_size=1, max_size=6), min_size=1, max_size=6)
@@ -34,16 +34,16 @@ def names(count: int) -> list[str]:
     return [f"class {c}" for c in range(count)]
 
 
-def fold(stream: list[list[int]], room: Room, select: Select = select) -> list[tuple[Classes, Memory]]:
+def fold(stream: list[list[int]], budget: MemoryBudget, select: Select = select) -> list[tuple[ClassTable, Memory]]:
     """The memory after each task; the images are numbered as they arrive."""
-    classes, memory, history, images = Classes(), Memory(), [], 0
+    classes, memory, history, images = ClassTable(), Memory(), [], 0
     for sizes in stream:
         arrived = {}
         for label, size in enumerate(sizes, start=classes.seen):
             arrived[label] = torch.arange(images, images + size)
             images += size
         classes = classes.extend(names(len(sizes)))
-        memory = update(memory, arrived, classes, room, select)
+        memory = update(memory, arrived, classes, budget, select)
         history.append((classes, memory))
     return history
 
@@ -59,23 +59,23 @@ def labels_of(stream: list[list[int]]) -> Tensor:
     ("total", "tasks"), [(10_000, [100] * 10), (5_000, [500] + [50] * 10), (20_000, [50] * 20), (100, [7, 1, 1, 30])]
 )
 def test_17_fixed_memory_is_full_and_even(total: int, tasks: list[int]) -> None:
-    for classes, memory in fold([[300] * size for size in tasks], Fixed(total)):
+    for classes, memory in fold([[300] * size for size in tasks], FixedBudget(total)):
         assert len(memory) == min(total, 300 * classes.seen)
         assert max(memory.counts) - min(memory.counts) <= 1
         assert min(memory.counts) == min(300, total // classes.seen)
 
 
 def test_17_sizes_of_the_specification() -> None:
-    _, after_three = fold([[600] * 100] * 3, Fixed(10_000))[-1]
+    _, after_three = fold([[600] * 100] * 3, FixedBudget(10_000))[-1]
     assert (set(after_three.counts), len(after_three)) == ({33, 34}, 10_000)
-    _, large_base = fold([[600] * 500, [600] * 50], Fixed(5_000))[-1]
+    _, large_base = fold([[600] * 500, [600] * 50], FixedBudget(5_000))[-1]
     assert (set(large_base.counts), len(large_base)) == ({9, 10}, 5_000)
 
 
 @some
 @given(streams, st.integers(0, 60))
 def test_18_fixed_memories_are_nested(stream: list[list[int]], total: int) -> None:
-    history = [memory for _, memory in fold(stream, Fixed(total))]
+    history = [memory for _, memory in fold(stream, FixedBudget(total))]
     for before, after in pairwise(history):
         for earlier, later in zip(before.exemplars, after.exemplars, strict=False):
             assert torch.equal(later, earlier[: len(later)])
@@ -85,17 +85,17 @@ def test_18_fixed_memories_are_nested(stream: list[list[int]], total: int) -> No
 @given(streams, st.integers(0, 12))
 def test_18_growing_memory_holds_the_same_for_each_class(stream: list[list[int]], per_class: int) -> None:
     held = [min(per_class, size) for sizes in stream for size in sizes]
-    history = fold(stream, Growing(per_class))
+    history = fold(stream, GrowingBudget(per_class))
     for classes, memory in history:
         assert list(memory.counts) == held[: classes.seen]
         assert torch.equal(memory.indices, history[-1][1].indices[: len(memory)])
 
 
 @some
-@given(streams, st.sampled_from([Fixed(20), Growing(3), Unlimited(), Nothing()]))
-def test_19_memory_knows_only_the_classes_that_have_arrived(stream: list[list[int]], room: Room) -> None:
+@given(streams, st.sampled_from([FixedBudget(20), GrowingBudget(3), UnlimitedBudget(), NoBudget()]))
+def test_19_memory_knows_only_the_classes_that_have_arrived(stream: list[list[int]], budget: MemoryBudget) -> None:
     labels = labels_of(stream)
-    for classes, memory in fold(stream, room):
+    for classes, memory in fold(stream, budget):
         assert len(memory.counts) == classes.seen
         assert torch.equal(labels[memory.indices], memory.labels)
         assert len(set(memory.indices.tolist())) == len(memory)
@@ -108,7 +108,7 @@ def test_19_memory_knows_only_the_classes_that_have_arrived(stream: list[list[in
 @given(streams, st.integers(0, 60))
 def test_the_budget_is_never_exceeded_nor_wasted(stream: list[list[int]], total: int) -> None:
     held = 0
-    for sizes, (_, memory) in zip(stream, fold(stream, Fixed(total)), strict=True):
+    for sizes, (_, memory) in zip(stream, fold(stream, FixedBudget(total)), strict=True):
         assert len(memory) == min(total, held + sum(sizes))
         held = len(memory)
 
@@ -116,7 +116,7 @@ def test_the_budget_is_never_exceeded_nor_wasted(stream: list[list[int]], total:
 @some
 @given(st.lists(st.integers(0, 30), max_size=12), st.integers(0, 80))
 def test_fixed_quotas_share_room_as_evenly_as_can_be(available: list[int], total: int) -> None:
-    quotas = Fixed(total).quotas(available)
+    quotas = FixedBudget(total).quotas(available)
     assert sum(quotas) == min(total, sum(available))
     assert all(0 <= quota <= has for quota, has in zip(quotas, available, strict=True))
     hungry = [quota for quota, has in zip(quotas, available, strict=True) if quota < has]
@@ -125,14 +125,14 @@ def test_fixed_quotas_share_room_as_evenly_as_can_be(available: list[int], total
 
 
 def test_small_classes_leave_their_room_to_the_others() -> None:
-    assert Fixed(20).quotas([1, 100, 2, 100]) == [1, 9, 2, 8]
-    assert Fixed(3).quotas([9] * 5) == [1, 1, 1, 0, 0]
-    assert Fixed(50).quotas([3, 4]) == [3, 4]
-    assert Fixed(5).quotas([]) == []
+    assert FixedBudget(20).quotas([1, 100, 2, 100]) == [1, 9, 2, 8]
+    assert FixedBudget(3).quotas([9] * 5) == [1, 1, 1, 0, 0]
+    assert FixedBudget(50).quotas([3, 4]) == [3, 4]
+    assert FixedBudget(5).quotas([]) == []
 
 
 def test_all_or_nothing() -> None:
-    (_, everything), (_, nothing) = fold([[3, 1]], Unlimited())[0], fold([[3, 1]], Nothing())[0]
+    (_, everything), (_, nothing) = fold([[3, 1]], UnlimitedBudget())[0], fold([[3, 1]], NoBudget())[0]
     assert sorted(everything.indices.tolist()) == [0, 1, 2, 3]
     assert (everything.counts, nothing.counts, len(nothing), nothing.indices.tolist()) == ((3, 1), (0, 0), 0, [])
 
@@ -147,9 +147,9 @@ def test_empty_memory() -> None:
 
 
 def test_more_images_fill_the_room_behind_those_held() -> None:
-    (classes, memory), room = fold([[2, 9]], Fixed(8))[0], Fixed(12)
+    (classes, memory), budget = fold([[2, 9]], FixedBudget(8))[0], FixedBudget(12)
     assert memory.counts == (2, 6)
-    more = update(memory, {0: torch.arange(20, 30)}, classes, room, select)
+    more = update(memory, {0: torch.arange(20, 30)}, classes, budget, select)
     assert more.counts == (6, 6)
     assert torch.equal(more.exemplars[0][:2], memory.exemplars[0])
     assert (more.exemplars[0][2:] >= 20).all()
@@ -157,15 +157,15 @@ def test_more_images_fill_the_room_behind_those_held() -> None:
 
 
 def test_a_full_class_keeps_what_it_holds_when_more_arrive() -> None:
-    classes, memory = fold([[9, 9]], Growing(4))[0]
-    again = update(memory, {1: torch.arange(20, 30)}, classes, Growing(4), select)
+    classes, memory = fold([[9, 9]], GrowingBudget(4))[0]
+    again = update(memory, {1: torch.arange(20, 30)}, classes, GrowingBudget(4), select)
     assert torch.equal(again.indices, memory.indices)
 
 
 def test_more_images_and_new_classes_together() -> None:
-    classes, memory = fold([[9, 9]], Fixed(6))[0]
+    classes, memory = fold([[9, 9]], FixedBudget(6))[0]
     arrived = {1: torch.arange(20, 30), 2: torch.arange(30, 40)}
-    after = update(memory, arrived, classes.extend(["c"]), Fixed(6), select)
+    after = update(memory, arrived, classes.extend(["c"]), FixedBudget(6), select)
     assert after.counts == (2, 2, 2)
     assert torch.equal(after.exemplars[1], memory.exemplars[1][:2])
     assert (after.exemplars[2] >= 30).all()
@@ -211,7 +211,7 @@ def test_herding_begins_with_the_image_nearest_to_the_mean() -> None:
 def test_herded_memory_shrinks_like_any_other() -> None:
     features = torch.randn(60, 4, generator=torch.Generator().manual_seed(0))
     chosen = herding(lambda indices: features[indices])
-    (_, first), (_, last) = fold([[20], [20, 20]], Fixed(15), chosen)
+    (_, first), (_, last) = fold([[20], [20, 20]], FixedBudget(15), chosen)
     assert (first.counts, last.counts) == ((15,), (5, 5, 5))
     assert torch.equal(last.exemplars[0], first.exemplars[0][:5])
 

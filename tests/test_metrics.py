@@ -8,7 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from ssil.metrics import (
+from ssil.benchmark.estimates import bootstrap
+from ssil.core.classes import ClassTable
+from ssil.learning.metrics import (
     Predictions,
     average,
     backward_transfer,
@@ -26,21 +28,19 @@ from ssil.metrics import (
     top1,
     top5,
 )
-from ssil.statistics import bootstrap
-from ssil.types import Classes
 
 some = settings(max_examples=40, deadline=None)
 streams = st.lists(st.integers(1, 40), min_size=1, max_size=6)
 
 
-def table(*sizes: int) -> Classes:
-    classes = Classes()
+def table(*sizes: int) -> ClassTable:
+    classes = ClassTable()
     for size in sizes:
         classes = classes.extend([f"c{classes.seen + c}" for c in range(size)])
     return classes
 
 
-def predictions(labels: Tensor, scores: Tensor, classes: Classes) -> Predictions:
+def predictions(labels: Tensor, scores: Tensor, classes: ClassTable) -> Predictions:
     p, old = scores.softmax(1), classes.old
     return Predictions(
         labels,
@@ -54,14 +54,14 @@ def predictions(labels: Tensor, scores: Tensor, classes: Classes) -> Predictions
     )
 
 
-def answers(labels: list[int], best: list[int], classes: Classes) -> Predictions:
+def answers(labels: list[int], best: list[int], classes: ClassTable) -> Predictions:
     """Predictions whose best class is given; the next ones follow in order."""
     scores = -torch.arange(float(classes.seen)).repeat(len(labels), 1)
     scores[torch.arange(len(labels)), torch.tensor(best)] = 1.0
     return predictions(torch.tensor(labels), scores, classes)
 
 
-def guesses(sizes: list[int], seed: int, images: int = 50) -> tuple[Predictions, Classes]:
+def guesses(sizes: list[int], seed: int, images: int = 50) -> tuple[Predictions, ClassTable]:
     classes, generator = table(*sizes), torch.Generator().manual_seed(seed)
     labels = torch.randint(classes.seen, (images,), generator=generator)
     scores = torch.randn(images, classes.seen, generator=generator, dtype=torch.float64)

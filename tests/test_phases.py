@@ -22,16 +22,17 @@ from parts import (
     two_tasks,
     weights,
 )
-from ssil.batches import Pool
-from ssil.engine import fresh, learn, start
-from ssil.errors import UserError
-from ssil.memory import Memory
-from ssil.method import Method
-from ssil.nn import LinearHead, Network
-from ssil.prepare import Plan
-from ssil.randomness import Randomness
-from ssil.snapshot import MAIN, Scorer, Work
-from ssil.types import Classes
+from ssil.benchmark.run_setup import Plan
+from ssil.core.classes import ClassTable
+from ssil.core.errors import UserError
+from ssil.core.randomness import Randomness
+from ssil.learning.batches import Pool
+from ssil.learning.engine import fresh, learn, start
+from ssil.learning.memory import Memory
+from ssil.learning.method import Method
+from ssil.learning.snapshot import MAIN, Scorer, Work
+from ssil.nn.heads import LinearHead
+from ssil.nn.network import Network
 
 
 @pytest.fixture(scope="module")
@@ -41,15 +42,15 @@ def plan(tmp_path_factory: pytest.TempPathFactory) -> Plan:
 
 def first_step(plan: Plan, name: str, images: int = 10) -> tuple[Tensor, Tensor]:
     """Pictures, augmented, and labels of a phase's first step, in the first task; it has so many images."""
-    bench, random = plan.bench, plan.bench.random.within(1, name)
+    context, random = plan.context, plan.context.random.within(1, name)
     order = torch.randperm(images, generator=random.at("order", 0))
     indices = plan.stream.tasks[0].indices[order[:4]]
-    draws = bench.transform.draw(4, random.at("augment", 0, 0))
-    pictures = bench.transform.train(bench.samples.images.fetch(indices), draws, torch.float64)
-    return pictures, bench.samples.labels[indices]
+    draws = context.transform.draw(4, random.at("augment", 0, 0))
+    pictures = context.transform.train(context.samples.images.fetch(indices), draws, torch.float64)
+    return pictures, context.samples.labels[indices]
 
 
-def first_four(pool: Pool, classes: Classes, random: Randomness) -> Pool:
+def first_four(pool: Pool, classes: ClassTable, random: Randomness) -> Pool:
     return Pool(pool.new[:4], pool.old[:0], pool.labels)
 
 
@@ -96,7 +97,7 @@ def test_a_phase_may_start_again_from_the_previous_model(plan: Plan) -> None:
     """With a rate of 0 what is left is what the task began with: old rows, and new rows as they were drawn."""
     _, before = learn_first(plan, method(phase("main")))
     recipe = method(phase("first", keep_as="first"), phase("again", IDLE, start="previous"))
-    begun = weights(start(recipe, before, plan.stream.tasks[1], plan.bench).network)
+    begun = weights(start(recipe, before, plan.stream.tasks[1], plan.context).network)
     progress, after = learn_second(plan, recipe, before)
     assert all(map(torch.equal, weights(after.network), begun))
     assert not torch.equal(progress.kept["first"].network.head.weight, begun[-2])
@@ -105,7 +106,7 @@ def test_a_phase_may_start_again_from_the_previous_model(plan: Plan) -> None:
 def test_before_the_first_task_the_previous_model_is_a_fresh_one(plan: Plan) -> None:
     recipe = method(phase("first"), phase("again", IDLE, start="previous"))
     _, after = learn_first(plan, recipe)
-    expected = fresh(recipe, plan.stream.tasks[0].classes, plan.bench)
+    expected = fresh(recipe, plan.stream.tasks[0].classes, plan.context)
     assert all(map(torch.equal, weights(after.network), weights(expected)))
 
 
@@ -148,12 +149,12 @@ def test_a_phase_trains_on_the_images_that_it_chooses(plan: Plan) -> None:
     seen = Seen()
     asked: list[tuple[int, int]] = []
 
-    def choose(pool: Pool, classes: Classes, random: Randomness) -> Pool:
+    def choose(pool: Pool, classes: ClassTable, random: Randomness) -> Pool:
         asked.append((random.seed, len(random.prefix)))
         return first_four(pool, classes, random)
 
     learn_first(plan, method(phase("main", loss=seen, images=choose)))
-    labels = plan.bench.samples.labels[plan.stream.tasks[0].indices[:4]]
+    labels = plan.context.samples.labels[plan.stream.tasks[0].indices[:4]]
     assert len(seen) == SCHEDULE.epochs
     assert all(torch.equal(step.labels.sort().values, labels.sort().values) for step in seen)
     assert seen[0].counts.tolist() == labels.bincount(minlength=2).tolist()
@@ -169,11 +170,11 @@ def test_only_the_scorer_moves_where_it_is_trained_alone(plan: Plan) -> None:
     assert equal(state(ends["main"]), state(ends["fit"]))
     assert equal(state(ends["main"]), state(snapshot.network))
     scale = 1.0
-    random, labels = plan.bench.random.within(1, "fit"), plan.bench.samples.labels
+    random, labels = plan.context.random.within(1, "fit"), plan.context.samples.labels
     order = plan.stream.tasks[0].indices[torch.randperm(10, generator=random.at("order", 0))]
     for step, indices in zip(seen, order[:8].split(4), strict=True):
         with torch.no_grad():
-            logits = ends["main"].eval()(plan.bench.pictures(indices)).logits
+            logits = ends["main"].eval()(plan.context.pictures(indices)).logits
         torch.testing.assert_close(step.output.logits, logits)
         assert torch.equal(step.labels, labels[indices])
         p, target = (scale * logits).softmax(1), F.one_hot(labels[indices], 2)
@@ -211,9 +212,9 @@ def test_what_a_plan_can_not_be() -> None:
 def test_a_plan_is_refused_where_it_can_not_be_followed(plan: Plan) -> None:
     task = plan.stream.tasks[0]
     with pytest.raises(UserError, match=r"^method: phase 'main' asks for the teacher 'old'; task 1 has none$"):
-        learn(method(phase("main", teachers=("old",))), None, Memory(), task, plan.bench)
+        learn(method(phase("main", teachers=("old",))), None, Memory(), task, plan.context)
     with pytest.raises(UserError, match=r"^method: parts of its plan have one name: \['main', 'main'\]; give each"):
-        learn(method(phase("main"), phase("main")), None, Memory(), task, plan.bench)
+        learn(method(phase("main"), phase("main")), None, Memory(), task, plan.context)
 
 
 class Forgetful(Scorer):
@@ -230,4 +231,4 @@ def test_a_scorer_may_keep_nothing_that_is_not_saved(plan: Plan) -> None:
     with pytest.raises(
         UserError, match=r"^method: 'temperature' of scorer 'main' would not be saved; let it be a buffer"
     ):
-        learn(recipe, None, Memory(), plan.stream.tasks[0], plan.bench)
+        learn(recipe, None, Memory(), plan.stream.tasks[0], plan.context)

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from ssil import plugins
-from ssil.errors import UserError
-from ssil.plugins import find, load_object
+from ssil.core import plugins
+from ssil.core.errors import UserError
+from ssil.core.plugins import find, load_object
 
 
 @pytest.fixture

@@ -5,13 +5,12 @@ from typing import Any
 import pytest
 
 import ends
-from ssil.batches import Replay
-from ssil.errors import UserError
-from ssil.method import Phase
-from ssil.recipes import configure, find_recipe, recipes
-from ssil.registry import PROFILES
-from ssil.schedule import Training
-from ssil.types import Classes
+from ssil.core.classes import ClassTable
+from ssil.core.errors import UserError
+from ssil.learning.batches import Replay
+from ssil.learning.method import Phase
+from ssil.learning.registry import PROFILES, configure, find_recipe, recipes
+from ssil.learning.schedule import Training
 
 PAPER = {
     "epochs": 100,
@@ -74,7 +73,7 @@ def test_own_settings_win_over_the_profile() -> None:
 
 @pytest.mark.parametrize(("increments", "replay"), [(20, 16), (10, 32), (5, 64), (None, 32)])
 def test_the_replay_batch_reaches_the_phase(increments: int | None, replay: int) -> None:
-    classes = Classes(("?",) * 4, (0, 2, 4))
+    classes = ClassTable(("?",) * 4, (0, 2, 4))
     for name, options, expected in (("ssil", {}, replay), ("er", {"replay_batch": 7}, 7)):
         (phase,) = configure(name, options=options, increments=increments).method.plan(classes)
         assert isinstance(phase, Phase)

@@ -8,12 +8,12 @@ import jsonschema
 import pytest
 import torch
 
-from ssil.errors import UserError
-from ssil.metrics import Predictions
-from ssil.record import Record, TaskRecord, read_predictions, read_record, write_predictions, write_record
+from ssil.benchmark.record import Record, TaskRecord, read_predictions, read_record, write_predictions, write_record
+from ssil.core.errors import UserError
+from ssil.learning.metrics import Predictions
 
 GOLDEN = Path(__file__).parent / "golden"
-SCHEMA = json.loads(files("ssil").joinpath("record.schema.json").read_text())
+SCHEMA = json.loads(files("ssil.benchmark").joinpath("record.schema.json").read_text())
 
 
 def golden(version: int = 2) -> dict[str, Any]:
@@ -28,7 +28,7 @@ def stored(folder: Path, raw: object) -> Path:
 
 
 def test_the_schema_is_up_to_date() -> None:
-    update = "python -m ssil.record > src/ssil/record.schema.json"
+    update = "python -m ssil.benchmark.record > src/ssil/benchmark/record.schema.json"
     assert Record.model_json_schema(mode="serialization") == SCHEMA, f"record.py has changed; update with: {update}"
 
 

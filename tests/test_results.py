@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from ssil.collection import find_runs
-from ssil.paper.claims import CLAIMS, check
-from ssil.paper.evidence import Evidence
-from ssil.paper.grounds import find_ground
-from ssil.report.claims import findings_table
-from ssil.report.headline import headline
-from ssil.report.items import ITEMS
-from ssil.report.sections import sections
+from ssil.benchmark.results import find_runs
+from ssil.reporting.headline_table import headline
+from ssil.reporting.sections import sections
+from ssil.reproduction.claims_table import findings_table
+from ssil.reproduction.evidence import Evidence
+from ssil.reproduction.items import ITEMS
+from ssil.reproduction.paper_claims import CLAIMS, check
+from ssil.reproduction.presets import find_preset
 
 ROOT = Path(__file__).parents[1]
 CORE = (*range(2, 9), 13, 14)
@@ -39,7 +39,7 @@ def test_table_1_is_that_of_its_records() -> None:
     marked = re.findall(r"<!-- table1: (\S+) (\S+) -->\n((?:\|.*\n)+)", page)
     (item,) = (item for item in ITEMS if item.name == "table1")
     for name, end, table in marked:
-        tables = item.tables(Evidence(ROOT / "docs/results/paper", find_ground(name), (0,)))
+        tables = item.tables(Evidence(ROOT / "docs/results/paper", find_preset(name), (0,)))
         assert table == tables[end].markdown()
     assert len(marked) >= 2
 
@@ -50,7 +50,7 @@ def test_table_1_is_that_of_its_records() -> None:
 )
 def test_the_findings_are_those_of_their_records(name: str, seeds: int, numbers: Sequence[int]) -> None:
     """Also in the page, which has them word for word."""
-    evidence = Evidence(ROOT / "docs/results/paper", find_ground(name), tuple(range(seeds)))
+    evidence = Evidence(ROOT / "docs/results/paper", find_preset(name), tuple(range(seeds)))
     claims = [claim for claim in CLAIMS if claim.number in numbers]
     found = findings_table([finding for claim in claims for finding in check(claim, evidence)]).markdown()
     assert found.strip() in (ROOT / f"docs/results/paper-{name}.md").read_text()

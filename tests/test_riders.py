@@ -7,11 +7,11 @@ import pytest
 
 import tiny
 from lessons import IMAGES, SETTINGS
+from ssil.benchmark.record import read_record
+from ssil.benchmark.runner import run
 from ssil.cli import main
-from ssil.errors import UserError
-from ssil.recipes import configure
-from ssil.record import read_record
-from ssil.runs import run
+from ssil.core.errors import UserError
+from ssil.learning.registry import configure
 
 FOLDERS = {"ft": ".", "il2m": "il2m", "scail": "scail"}
 
@@ -115,7 +115,7 @@ def test_names_may_have_spaces_between_them() -> None:
 
 MINE = """
 from functools import partial
-from ssil.method import Method
+from ssil.learning.method import Method
 from ssil.methods.ft import ft
 
 def mine(training):

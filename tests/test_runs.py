@@ -9,15 +9,15 @@ import pytest
 import torch
 
 import tiny
-from ssil import directory
-from ssil.checkpoint import Checkpoints
-from ssil.directory import RunDirectory
-from ssil.errors import UserError
-from ssil.metrics import top1
-from ssil.prepare import prepare
-from ssil.record import Record, read_predictions, read_record, write_record
-from ssil.runs import Watcher, run
-from ssil.trainer import Pace
+from ssil.benchmark import run_directory
+from ssil.benchmark.checkpoint import Checkpoints
+from ssil.benchmark.record import Record, read_predictions, read_record, write_record
+from ssil.benchmark.run_directory import RunDirectory
+from ssil.benchmark.run_setup import prepare
+from ssil.benchmark.runner import RunObserver, run
+from ssil.core.errors import UserError
+from ssil.learning.metrics import top1
+from ssil.learning.task import Pace
 
 
 @pytest.fixture(scope="module")
@@ -32,7 +32,7 @@ def finished(dataset: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[P
     return out, run(tiny.config(dataset, tasks=3, epochs=2, memory=8, out=out))
 
 
-class Listener(Watcher):
+class Listener(RunObserver):
     """Writes down what it is told, and stops after so many steps."""
 
     def __init__(self, steps: int = 10**9) -> None:
@@ -54,7 +54,7 @@ class Listener(Watcher):
 def test_the_record_on_disk_follows_its_schema(finished: tuple[Path, Record]) -> None:
     out, record = finished
     raw = json.loads((out / "record.json").read_text())
-    jsonschema.validate(raw, json.loads(files("ssil").joinpath("record.schema.json").read_text()))
+    jsonschema.validate(raw, json.loads(files("ssil.benchmark").joinpath("record.schema.json").read_text()))
     assert read_record(out) == record
     assert raw["provenance"]["finished"] >= raw["provenance"]["started"]
 
@@ -168,7 +168,7 @@ def test_the_methods_own_record_is_the_last_to_be_done(
     dataset: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     written: list[Path] = []
-    monkeypatch.setattr(directory, "write_record", lambda folder, record: written.append(folder))
+    monkeypatch.setattr(run_directory, "write_record", lambda folder, record: written.append(folder))
     run(tiny.config(dataset, tasks=1, method="ft,il2m,scail", out=tmp_path))
     assert written == [tmp_path / "scail", tmp_path / "il2m", tmp_path]
 

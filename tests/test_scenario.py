@@ -6,12 +6,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from ssil.data import Resident
-from ssil.errors import UserError
-from ssil.memory import Fixed, Memory, by_class, random_selection, update
-from ssil.randomness import Randomness
-from ssil.scenario import Stream, build_stream, class_order, read_order, task_sizes
-from ssil.types import Samples
+from ssil.benchmark.scenario import Stream, build_stream, class_order, read_order, task_sizes
+from ssil.core.errors import UserError
+from ssil.core.randomness import Randomness
+from ssil.core.samples import Samples
+from ssil.data.resident_images import Resident
+from ssil.learning.memory import FixedBudget, Memory, by_class, random_selection, update
 
 some = settings(max_examples=40, deadline=None)
 NAMES = ["ant", "bee", "cat", "dog", "eel", "fox", "gnu"]
@@ -78,7 +78,7 @@ def test_19_while_a_task_is_learnt_the_memory_holds_only_training_images_of_old_
         assert (memory.labels < task.classes.old).all()
         assert torch.equal(stream.train.labels[memory.indices], memory.labels)
         assert set(memory.indices.tolist()) <= learnt
-        memory = update(memory, by_class(task.indices, stream.train.labels), task.classes, Fixed(9), select)
+        memory = update(memory, by_class(task.indices, stream.train.labels), task.classes, FixedBudget(9), select)
         learnt |= set(task.indices.tolist())
 
 

@@ -2,8 +2,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ssil.errors import UserError
-from ssil.schedule import Training, scale_milestones
+from ssil.core.errors import UserError
+from ssil.learning.schedule import Training, scale_milestones
 
 rising = st.lists(st.integers(1, 100), max_size=4, unique=True).map(lambda milestones: tuple(sorted(milestones)))
 

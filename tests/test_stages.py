@@ -8,26 +8,28 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from ssil import memory as memories
-from ssil import stages
-from ssil.batches import Pool
-from ssil.memory import Growing, Memory, by_class
-from ssil.method import Moment
-from ssil.nn import Backbone, CosineHead, Head, LinearHead, Network, ProxyHead
-from ssil.randomness import Randomness
-from ssil.snapshot import Snapshot, Work
-from ssil.types import Classes, Output
+from ssil.core.classes import ClassTable
+from ssil.core.randomness import Randomness
+from ssil.learning import memory as memories
+from ssil.learning import stages
+from ssil.learning.batches import Pool
+from ssil.learning.memory import GrowingBudget, Memory, by_class
+from ssil.learning.method import Moment
+from ssil.learning.snapshot import Snapshot, Work
+from ssil.nn.heads import CosineHead, Head, LinearHead, ProxyHead
+from ssil.nn.network import Network, Output
+from ssil.nn.resnet import Backbone
 
 RANDOM = Randomness(3)
 MOMENT = Moment(0, 0, 4)
 
 
-def stream(exemplars: list[int], new: list[int], more: int = 0) -> tuple[Pool, Classes, Memory]:
+def stream(exemplars: list[int], new: list[int], more: int = 0) -> tuple[Pool, ClassTable, Memory]:
     """So many exemplars of each old class, so many images of each new one, and `more` new images of class 0.
 
     Exemplars have the higher indices, each class's most valuable the highest.
     """
-    classes = Classes().extend(["old"] * len(exemplars)).extend(["new"] * len(new))
+    classes = ClassTable().extend(["old"] * len(exemplars)).extend(["new"] * len(new))
     fresh = [0] * more + [label for label, count in enumerate(new, len(exemplars)) for _ in range(count)]
     held = [label for label, count in enumerate(exemplars) for _ in range(count)]
     labels = torch.tensor(fresh + held)
@@ -59,7 +61,7 @@ def test_the_balanced_sets_new_images_are_those_that_a_random_memory_keeps() -> 
     pool, classes, memory = stream(exemplars=[2, 3], new=[7, 5])
     chosen = stages.balanced(pool, classes, RANDOM)
     kept = memories.update(
-        memory, by_class(pool.new, pool.labels), classes, Growing(2), memories.random_selection(RANDOM)
+        memory, by_class(pool.new, pool.labels), classes, GrowingBudget(2), memories.random_selection(RANDOM)
     )
     assert torch.equal(chosen.new, torch.cat(kept.exemplars[2:]))
     assert not torch.equal(chosen.new, stages.balanced(pool, classes, Randomness(4)).new)
@@ -81,7 +83,7 @@ def test_new_images_of_old_classes_take_no_part_in_the_balanced_set() -> None:
 def work(make: Callable[[int], Head], before: bool = True) -> tuple[Work, dict[str, Tensor]]:
     """A task of two new classes after three old ones, all weights moved since; and the old head's parameters."""
     head = make(4).grow(3, RANDOM.at("old"))
-    classes = Classes().extend(["a", "b", "c"])
+    classes = ClassTable().extend(["a", "b", "c"])
     previous = Snapshot(Network(Backbone(), head), classes, {})
     network = previous.network.grow(2, RANDOM.at("new"))
     for parameter in network.parameters():

@@ -11,15 +11,16 @@ from torch.nn import functional as F
 
 import tiny
 from parts import Scaled, cross_entropy, equal
-from ssil import stages
-from ssil.batches import Mixed
-from ssil.method import Method, Moment, Parts, Phase, Stage, Term, mean
-from ssil.nn import LinearHead
-from ssil.runs import Watcher, run
-from ssil.schedule import Training
-from ssil.snapshot import MAIN, Scorer, Step, Work
-from ssil.trainer import Pace
-from ssil.types import Classes, Output
+from ssil.benchmark.runner import RunObserver, run
+from ssil.core.classes import ClassTable
+from ssil.learning import stages
+from ssil.learning.batches import Mixed
+from ssil.learning.method import Method, Moment, Parts, Phase, Stage, Term, mean
+from ssil.learning.schedule import Training
+from ssil.learning.snapshot import MAIN, Scorer, Step, Work
+from ssil.learning.task import Pace
+from ssil.nn.heads import LinearHead
+from ssil.nn.network import Output
 
 
 class Fitted(Scaled):
@@ -34,7 +35,7 @@ class Fitted(Scaled):
     def fit(self, work: Work) -> None:
         self.means = torch.cat([self.means, work.outputs(work.pool.all).logits.mean(0)[len(self.means) :]])
 
-    def forward(self, output: Output, classes: Classes) -> Tensor:
+    def forward(self, output: Output, classes: ClassTable) -> Tensor:
         known = F.pad(self.means, (0, output.logits.shape[1] - len(self.means)))
         return self.scale * (output.logits - known)
 
@@ -56,7 +57,7 @@ def everything(training: Training) -> Method:
     def shrink(work: Work) -> None:
         work.network.head.weight.data[work.classes.old :] *= 0.5
 
-    def plan(classes: Classes) -> Parts:
+    def plan(classes: ClassTable) -> Parts:
         schedule, mixed = training.schedule(classes.task), Mixed(training.batch)
         old = ("old",) if classes.old else ()
         common = partial(Phase, loss=distilled, batches=mixed, schedule=schedule)
@@ -73,7 +74,7 @@ def everything(training: Training) -> Method:
     return Method(plan, head=LinearHead, scorers={MAIN: Fitted, "plain": Scorer, "other": Fitted})
 
 
-class Steps(Watcher):
+class Steps(RunObserver):
     """Counts the steps and the ends of epochs; may stop after each."""
 
     def __init__(self, stopping: bool) -> None:

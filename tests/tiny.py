@@ -8,14 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ssil.checkpoint import Checkpoints
-from ssil.config import RunConfig, make_config
-from ssil.nn import Backbone, Norm
-from ssil.nn.blocks import ConvNorm
-from ssil.nn.resnet import ResNet
-from ssil.record import Record
-from ssil.runs import Watcher
-from ssil.trainer import Pace
+from ssil.benchmark.checkpoint import Checkpoints
+from ssil.benchmark.config import RunConfig, make_config
+from ssil.benchmark.record import Record
+from ssil.benchmark.runner import RunObserver
+from ssil.learning.task import Pace
+from ssil.nn.resnet import Backbone, ConvNorm, Norm, ResNet
 
 
 def backbone(in_channels: int, norm: Norm, final_relu: bool = True) -> Backbone:
@@ -61,7 +59,7 @@ def timeless(record: Record) -> dict[str, Any]:
     )
 
 
-class Stopper(Watcher):
+class Stopper(RunObserver):
     """Stops a run after so many steps."""
 
     def __init__(self, steps: int) -> None:

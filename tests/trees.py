@@ -6,7 +6,7 @@ from pathlib import Path
 
 from PIL import Image
 
-from ssil.data.listing import Listing
+from ssil.data.image_index import ImageIndex
 
 
 @cache
@@ -29,13 +29,13 @@ def pictures(path: Path, *names: str) -> None:
         picture(path / name, number)
 
 
-def grey(listing: Listing, index: int) -> int:
+def grey(listing: ImageIndex, index: int) -> int:
     """The shade of a picture that a listing lists."""
     with Image.open(io.BytesIO(listing.source.read(index))) as image:
         return int(image.convert("L").getpixel((0, 0)))  # type: ignore[arg-type]
 
 
-def listed(listing: Listing) -> dict[str, list[str]]:
+def listed(listing: ImageIndex) -> dict[str, list[str]]:
     """The files of each class."""
     found: dict[str, list[str]] = {name: [] for name in listing.classes}
     for name, label in zip(listing.source.names, listing.labels.tolist(), strict=True):
@@ -43,7 +43,7 @@ def listed(listing: Listing) -> dict[str, list[str]]:
     return found
 
 
-def held_out(listing: Listing) -> set[str]:
+def held_out(listing: ImageIndex) -> set[str]:
     """The files that are for testing."""
     assert listing.tested is not None
     return {name for name, which in zip(listing.source.names, listing.tested, strict=True) if which}

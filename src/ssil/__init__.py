@@ -1,28 +1,76 @@
 """Class-incremental learning for image classifiers, after SS-IL (ICCV 2021)."""
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-if TYPE_CHECKING:
-    from ssil.config import RunConfig
-    from ssil.model.estimator import IncrementalClassifier
-    from ssil.runs import run
+from ssil.core import __version__
 
-__version__ = "0.1.0"
-__all__ = ["IncrementalClassifier", "RunConfig", "__version__", "run"]
+if TYPE_CHECKING:
+    from ssil.benchmark.config import RunConfig
+    from ssil.benchmark.runner import run
+    from ssil.classifier.estimator import IncrementalClassifier
+    from ssil.core.classes import ClassTable
+    from ssil.learning import losses
+    from ssil.learning.batches import Mixed, NewOnly, Replay
+    from ssil.learning.method import Method, Phase, Stage, Term, cross_entropy, mean
+    from ssil.learning.registry import register
+    from ssil.learning.schedule import Training
+    from ssil.learning.snapshot import MAIN, Scorer, Step, Work
+    from ssil.nn.heads import CosineHead, LinearHead, ProxyHead
+    from ssil.nn.network import Output
+    from ssil.nn.resnet import Backbone, ConvNorm
+
+__all__ = [
+    "MAIN",
+    "Backbone",
+    "ClassTable",
+    "ConvNorm",
+    "CosineHead",
+    "IncrementalClassifier",
+    "LinearHead",
+    "Method",
+    "Mixed",
+    "NewOnly",
+    "Output",
+    "Phase",
+    "ProxyHead",
+    "Replay",
+    "RunConfig",
+    "Scorer",
+    "Stage",
+    "Step",
+    "Term",
+    "Training",
+    "Work",
+    "__version__",
+    "cross_entropy",
+    "losses",
+    "mean",
+    "register",
+    "run",
+]
+
+_HOMES = {
+    "ssil.benchmark.config": ["RunConfig"],
+    "ssil.benchmark.runner": ["run"],
+    "ssil.classifier.estimator": ["IncrementalClassifier"],
+    "ssil.core.classes": ["ClassTable"],
+    "ssil.learning": ["losses"],
+    "ssil.learning.batches": ["Mixed", "NewOnly", "Replay"],
+    "ssil.learning.method": ["Method", "Phase", "Stage", "Term", "cross_entropy", "mean"],
+    "ssil.learning.registry": ["register"],
+    "ssil.learning.schedule": ["Training"],
+    "ssil.learning.snapshot": ["MAIN", "Scorer", "Step", "Work"],
+    "ssil.nn.heads": ["CosineHead", "LinearHead", "ProxyHead"],
+    "ssil.nn.network": ["Output"],
+    "ssil.nn.resnet": ["Backbone", "ConvNorm"],
+}
+_HOME = {name: home for home, names in _HOMES.items() for name in names}
 
 
 def __getattr__(name: str) -> Any:
-    """Load the public names when they are asked for: `ssil --help` must not wait for torch."""
-    if name == "RunConfig":
-        from ssil.config import RunConfig
-
-        return RunConfig
-    if name == "run":
-        from ssil.runs import run
-
-        return run
-    if name == "IncrementalClassifier":
-        from ssil.model.estimator import IncrementalClassifier
-
-        return IncrementalClassifier
-    raise AttributeError(f"module 'ssil' has no attribute {name!r}")
+    """Import a public name when it is first used, so that `ssil --help` does not wait for torch."""
+    if name not in _HOME:
+        raise AttributeError(f"module 'ssil' has no attribute {name!r}")
+    home = _HOME[name]
+    return import_module(f"{home}.{name}") if name == "losses" else getattr(import_module(home), name)

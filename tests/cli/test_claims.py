@@ -24,7 +24,7 @@ threads = 1
 
 
 @pytest.fixture(scope="module")
-def ground(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def preset(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("ground")
     dataset = tiny.patterns(folder / "patterns.npz", (8,) * 20)
     (folder / "mine.toml").write_text(GROUND.format(dataset=dataset, backbone=Path(tiny.__file__)))
@@ -32,10 +32,10 @@ def ground(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def root(ground: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def root(preset: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Where the runs of the core claims are."""
     out = tmp_path_factory.mktemp("claims")
-    assert main(["claims", "--data", str(ground), "--quick", "--out", str(out)]) == 0
+    assert main(["claims", "--data", str(preset), "--quick", "--out", str(out)]) == 0
     return out
 
 
@@ -52,9 +52,9 @@ def test_the_core_claims_get_their_verdicts(root: Path) -> None:
 
 
 @pytest.mark.slow
-def test_what_is_done_is_not_done_again(root: Path, ground: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_what_is_done_is_not_done_again(root: Path, preset: Path, capfd: pytest.CaptureFixture[str]) -> None:
     before = {file: file.stat().st_mtime_ns for file in root.rglob("record.json")}
-    common = ["--data", str(ground), "--out", str(root)]
+    common = ["--data", str(preset), "--out", str(root)]
     assert main(["claims", *common, "--quick"]) == 0
     assert {file: file.stat().st_mtime_ns for file in root.rglob("record.json")} == before
     assert main(["claims", *common, "--seeds", "2", "--claims", "7", "--dry-run"]) == 0
@@ -67,21 +67,21 @@ def test_what_is_done_is_not_done_again(root: Path, ground: Path, capfd: pytest.
 
 
 @pytest.mark.slow
-def test_runs_with_other_settings_are_no_evidence(root: Path, ground: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    before = ground.read_text()
-    ground.write_text(before.replace("epochs = 1", "epochs = 2"))
+def test_runs_with_other_settings_are_no_evidence(root: Path, preset: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    before = preset.read_text()
+    preset.write_text(before.replace("epochs = 1", "epochs = 2"))
     try:
-        assert main(["claims", "--data", str(ground), "--out", str(root), "--quick", "--read-only"]) == 2
+        assert main(["claims", "--data", str(preset), "--out", str(root), "--quick", "--read-only"]) == 2
     finally:
-        ground.write_text(before)
+        preset.write_text(before)
     assert "no run that says something of these claims, not even mine/base-fixed-t10-2/" in capfd.readouterr().err
 
 
 @pytest.mark.slow
 def test_figures_are_made_of_the_runs_that_there_are(
-    root: Path, ground: Path, capfd: pytest.CaptureFixture[str]
+    root: Path, preset: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["paper", "all", "--data", str(ground), "--out", str(root), "--read-only"]) == 0
+    assert main(["paper", "all", "--data", str(preset), "--out", str(root), "--read-only"]) == 0
     said = capfd.readouterr().out
     pictures = sorted(file.stem for file in (root / "mine/figures").glob("*.png"))
     core = ["fig1", "fig2-left", "fig2-right", "fig3", "fig4", "fig6", "fig7", "fig8-top1", "fig8-top5", "fig9"]
@@ -98,8 +98,8 @@ def test_figures_are_made_of_the_runs_that_there_are(
 
 
 @pytest.mark.slow
-def test_one_column_of_a_table(root: Path, ground: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    common = ["--data", str(ground), "--out", str(root), "--dry-run"]
+def test_one_column_of_a_table(root: Path, preset: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    common = ["--data", str(preset), "--out", str(root), "--dry-run"]
     assert main(["paper", "table1", *common, "--only", "base-fixed-t10-2"]) == 0
     assert "2 of 8 runs are done" in capfd.readouterr().out
     assert main(["paper", "table1", *common, "--only", "*-t10-*"]) == 0

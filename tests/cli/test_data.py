@@ -12,12 +12,11 @@ import pytest
 from PIL import Image
 from rich.console import Console
 
-from ssil import data
-from ssil.cli import main
-from ssil.cli.data import COMMANDS, counting
-from ssil.data import find
+from ssil.cli import data_progress, main
+from ssil.cli.data import COMMANDS
+from ssil.data import load
 from ssil.data.dataset import Dataset
-from ssil.data.store import open_store
+from ssil.data.store.reader import open_store
 
 
 @pytest.fixture(autouse=True)
@@ -74,10 +73,15 @@ def test_prepare(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_prepare_for_programs(capsys: pytest.CaptureFixture[str]) -> None:
     assert ssil("prepare", "worse", "--out", "store", "--short-side", "10", "--quality", "80", "--json") == 0
-    (told,) = objects(capsys.readouterr().out)
-    assert (told["images"], told["refused"], told["short_side"], told["quality"]) == (15, 1, 10, 80)
-    assert told["bytes_after"] < told["bytes_before"]
-    assert told["fingerprint"] == open_store(Path("store")).facts.fingerprint
+    (described,) = objects(capsys.readouterr().out)
+    assert (described["images"], described["refused"], described["short_side"], described["quality"]) == (
+        15,
+        1,
+        10,
+        80,
+    )
+    assert described["bytes_after"] < described["bytes_before"]
+    assert described["fingerprint"] == open_store(Path("store")).facts.fingerprint
 
 
 def test_many_remarks_are_cut_short(capsys: pytest.CaptureFixture[str]) -> None:
@@ -96,7 +100,7 @@ def test_an_interrupt_says_how_to_go_on(monkeypatch: pytest.MonkeyPatch, capsys:
 
     monkeypatch.setattr("sys.argv", ["ssil", "data", "prepare", "photos", "--out", "my store"])
     with monkeypatch.context() as patch:
-        patch.setattr("ssil.data.store.write.finish", stop)
+        patch.setattr("ssil.data.store.writer.finish", stop)
         assert ssil("prepare", "photos", "--out", "my store") == 130
     said = capsys.readouterr().err
     assert (
@@ -199,9 +203,9 @@ def test_show(source: str, capsys: pytest.CaptureFixture[str]) -> None:
     with Image.open("deep/contact.png") as sheet:
         assert sheet.format == "PNG"
     assert ssil("show", source, "--json") == 0
-    (told,) = objects(capsys.readouterr().out)
-    assert told["per_class"] == {"min": 4, "median": 5.0, "max": 6}
-    assert told["test_images"] is None
+    (described,) = objects(capsys.readouterr().out)
+    assert described["per_class"] == {"min": 4, "median": 5.0, "max": 6}
+    assert described["test_images"] is None
 
 
 def test_show_what_is_wrong(capsys: pytest.CaptureFixture[str]) -> None:
@@ -220,9 +224,9 @@ def test_a_list_is_loaded_again_as_it_was(capsys: pytest.CaptureFixture[str]) ->
     assert capsys.readouterr().out == (
         "12 training and 3 test images in split.csv\nload it with: ssil run --dataset split.csv --data-root worse\n"
     )
-    first, again = data.load("worse", seed=3), data.load("split.csv", root=Path("worse"), seed=9)
+    first, again = load.load("worse", seed=3), load.load("split.csv", root=Path("worse"), seed=9)
     assert again.fingerprint == first.fingerprint
-    assert pictures(data.load("worse", seed=9)) != pictures(first)
+    assert pictures(load.load("worse", seed=9)) != pictures(first)
     assert ssil("list", "worse", "--out", "worse/split.csv") == 0
     assert "--data-root" not in capsys.readouterr().out
 
@@ -231,20 +235,20 @@ def test_a_list_of_a_store(capsys: pytest.CaptureFixture[str]) -> None:
     assert ssil("prepare", "photos", "--out", "store") == 0
     assert ssil("list", "store", "--out", "split.csv") == 0
     assert "--dataset split.csv --data-root DIR, where DIR holds the files that the store" in capsys.readouterr().out
-    assert pictures(data.load("split.csv", root=Path("photos"))) == pictures(data.load("store"))
+    assert pictures(load.load("split.csv", root=Path("photos"))) == pictures(load.load("store"))
 
 
 def test_a_list_keeps_the_order_of_classes() -> None:
     Path("classes.txt").write_text("cat\nant\n")
     assert ssil("list", "photos", "--out", "split.csv", "--class-list", "classes.txt") == 0
-    again = data.load("split.csv", root=Path("photos"))
+    again = load.load("split.csv", root=Path("photos"))
     assert again.classes == ("cat", "ant")
-    assert pictures(again) == pictures(data.load("photos", class_list=Path("classes.txt")))
+    assert pictures(again) == pictures(load.load("photos", class_list=Path("classes.txt")))
 
 
 def test_a_list_goes_by_keys(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     landmarks()
-    monkeypatch.setitem(find.NAMED, "landmark-v2-1k", find._landmarks(2, 50))
+    monkeypatch.setitem(load.NAMED, "landmark-v2-1k", load._landmarks(2, 50))
     flags = ["--min-per-class", "5", "--max-per-class", "3", "--test-per-class", "2"]
     assert ssil("list", "landmark-v2-1k", "--data-root", "lm", *flags, "--out", "lm.csv") == 0
     said = capsys.readouterr().out.splitlines()
@@ -256,8 +260,8 @@ def test_a_list_goes_by_keys(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Cap
     assert re.fullmatch(r"train/2/0/0/200\d\.jpg,1,train,Bee hill", first)
     assert last.endswith(",2,test,Ant hill")
     whole, again = (
-        data.load("landmark-v2-1k", root=Path("lm"), min_per_class=5, max_per_class=3, test_per_class=2),
-        data.load("lm.csv", root=Path("lm"), image_size=224, augment="crop"),
+        load.load("landmark-v2-1k", root=Path("lm"), min_per_class=5, max_per_class=3, test_per_class=2),
+        load.load("lm.csv", root=Path("lm"), image_size=224, augment="crop"),
     )
     assert again.classes == whole.classes
     for one, other in ((again.train, whole.train), (again.test, whole.test)):  # all but mean and std, in the same order
@@ -276,24 +280,24 @@ def test_a_list_of_what_is_no_text(capsys: pytest.CaptureFixture[str]) -> None:
 def test_limits_choose_what_a_run_would_use(source: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert ssil("prepare", "worse", "--out", "store") == 0
     limits = ["--min-per-class", "5", "--max-per-class", "3", "--split-seed", "4"]
-    wanted = data.load("worse", min_per_class=5, max_per_class=3, seed=4)
+    wanted = load.load("worse", min_per_class=5, max_per_class=3, seed=4)
     assert wanted.classes == ("bee", "cat")
     assert ssil("list", source, "--out", "split.csv", *limits) == 0
     assert ssil("prepare", source, "--out", "few", *limits) == 0
-    assert data.load("few").fingerprint == wanted.fingerprint
-    assert data.load("split.csv", root=Path("worse")).fingerprint == wanted.fingerprint
+    assert load.load("few").fingerprint == wanted.fingerprint
+    assert load.load("split.csv", root=Path("worse")).fingerprint == wanted.fingerprint
     capsys.readouterr()
     assert ssil("show", source, "--json", *limits) == 0
-    (told,) = objects(capsys.readouterr().out)
-    assert (told["images"], told["test_images"], told["classes"]) == (8, 2, 2)
-    assert told["width"]["max"] <= 35
+    (described,) = objects(capsys.readouterr().out)
+    assert (described["images"], described["test_images"], described["classes"]) == (8, 2, 2)
+    assert described["width"]["max"] <= 35
     assert ssil("check", source, "--json", *limits) == (2 if source == "worse" else 0)
     assert objects(capsys.readouterr().out)[-1]["images"] == (12 if source == "worse" else 11)
 
 
 def test_a_store_is_loaded_as_its_source() -> None:
     assert ssil("prepare", "worse", "--out", "store") == 0
-    source, store = data.load("worse", seed=1), data.load("store", seed=1)
+    source, store = load.load("worse", seed=1), load.load("store", seed=1)
     assert store.fingerprint == source.fingerprint
     assert store.classes == source.classes
     assert [remark.path for remark in store.left_out] == [remark.path for remark in source.left_out] == ["bee/bad.png"]
@@ -301,10 +305,10 @@ def test_a_store_is_loaded_as_its_source() -> None:
 
 def test_export(capsys: pytest.CaptureFixture[str]) -> None:
     assert ssil("export", "digits", "--out", "digits") == 0
-    dataset = data.load("digits")
+    dataset = load.load("digits")
     assert f"{len(dataset.train):,} training and {len(dataset.test):,} test images in digits" in capsys.readouterr().out
     assert len(list(Path("digits").glob("train/*/*.png"))) == len(dataset.train)
-    assert data.load("digits").classes == tuple(sorted(path.name for path in Path("digits", "train").iterdir()))
+    assert load.load("digits").classes == tuple(sorted(path.name for path in Path("digits", "train").iterdir()))
 
 
 @pytest.mark.parametrize(
@@ -346,12 +350,12 @@ def test_every_help_has_an_example(command: str, capsys: pytest.CaptureFixture[s
 def test_a_bar_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     drawn = StringIO()
     terminal = Console(file=drawn, force_terminal=True, width=80)
-    monkeypatch.setattr(counting, "console", lambda: terminal)
+    monkeypatch.setattr(data_progress, "console", lambda: terminal)
     monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
     clock = iter(range(100))
     monkeypatch.setattr("time.monotonic", lambda: next(clock))
-    with counting.counting("preparing") as count:
-        assert isinstance(count, counting.Bar)
+    with data_progress.counting("preparing") as count:
+        assert isinstance(count, data_progress.Bar)
         count(500, 2000)
         count(1500, 2000)
         count.bars.refresh()
@@ -361,11 +365,11 @@ def test_a_bar_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_lines_elsewhere(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     now = 0.0
     monkeypatch.setattr("time.monotonic", lambda: now)
-    with counting.counting("preparing") as count:
+    with data_progress.counting("preparing") as count:
         for done in range(11):
             now = 2.0 * done
             count(100 + done, 1000)
     first, *_ = lines = capsys.readouterr().err.splitlines()
     assert len(lines) == 3
     assert first == "preparing: 103 of 1,000 images, 0 images/s, 0:29:54 left"
-    assert isinstance(counting.counting("preparing", json=True), counting.Count)
+    assert isinstance(data_progress.counting("preparing", json=True), data_progress.Count)

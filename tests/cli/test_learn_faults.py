@@ -14,11 +14,11 @@ from typing import Any
 import pytest
 
 import albums
+from ssil.classifier.classifier import update
+from ssil.classifier.learn_command import Published
+from ssil.classifier.learn_command import learn as learn_images
+from ssil.classifier.model_directory import ModelDirectory
 from ssil.cli import main
-from ssil.model.classifier import update
-from ssil.model.disk import ModelDirectory
-from ssil.model.learning import Published
-from ssil.model.learning import learn as learn_images
 
 pytestmark = pytest.mark.slow
 

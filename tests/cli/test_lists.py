@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from ssil import data
 from ssil.cli import main
-from ssil.paper.scenarios import scenarios
-from ssil.recipes import recipes
+from ssil.data import load
+from ssil.learning.registry import recipes
+from ssil.reproduction.paper_scenarios import scenarios
 
 
 def _objects(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> list[dict[str, Any]]:
@@ -39,8 +39,8 @@ def test_a_method(capsys: pytest.CaptureFixture[str]) -> None:
 def test_datasets(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["datasets"]) == 0
     shown = capsys.readouterr().out
-    assert all(info.name in shown for info in data.describe())
-    assert _objects(["datasets"], capsys) == [info._asdict() for info in data.describe()]
+    assert all(info.name in shown for info in load.describe())
+    assert _objects(["datasets"], capsys) == [info._asdict() for info in load.describe()]
 
 
 def test_scenarios(capsys: pytest.CaptureFixture[str]) -> None:
@@ -55,8 +55,8 @@ def test_a_method_with_an_option_that_must_be_given(tmp_path: Path, capsys: pyte
     file = tmp_path / "deep.py"
     file.write_text("def deep(training, *, depth: int):\n    'Deep.'\n")
     assert main(["methods", f"{file}:deep"]) == 0
-    told = capsys.readouterr().out
-    assert "(required)" in told
-    assert "Needs what its options say." in told
+    described = capsys.readouterr().out
+    assert "(required)" in described
+    assert "Needs what its options say." in described
     assert main(["run", "--dataset", "digits", "--method", f"{file}:deep"]) == 2
     assert "needs 'depth'; give --option depth=VALUE" in capsys.readouterr().err

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 import tiny
+from ssil.benchmark.record import read_record
 from ssil.cli import main, watch
 from ssil.cli.interrupts import Interrupts
-from ssil.metrics import newest_share
-from ssil.record import read_record
-from ssil.trainer import Pace
+from ssil.learning.metrics import newest_share
+from ssil.learning.task import Pace
 
 
 @pytest.fixture

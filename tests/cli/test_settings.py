@@ -5,10 +5,9 @@ from typing import Any
 
 import pytest
 
+from ssil.benchmark.config import RunConfig, flags, make_config
 from ssil.cli import app
-from ssil.config import RunConfig, make_config
-from ssil.paper.scenarios import find
-from ssil.settings import flags
+from ssil.reproduction.paper_scenarios import find
 
 
 @pytest.fixture

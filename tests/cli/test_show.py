@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 import tiny
+from ssil.benchmark.record import Record, read_predictions
+from ssil.benchmark.runner import run
 from ssil.cli import main
-from ssil.metrics import backward_transfer, calibration_error, class_top1, interval
-from ssil.record import Record, read_predictions
-from ssil.runs import run
-from ssil.types import Classes
+from ssil.core.classes import ClassTable
+from ssil.learning.metrics import backward_transfer, calibration_error, class_top1, interval
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +35,7 @@ def test_metrics(finished: tuple[Path, Record], capsys: pytest.CaptureFixture[st
     assert f"backward transfer {_transfer(record):.2f}\n" in said
     assert f"{low:.2f} to {high:.2f}" in said
     assert f"{calibration_error(last):.2f}" in said
-    accuracies = class_top1(last, Classes(("?",) * 5, (0, 3, 5)))
+    accuracies = class_top1(last, ClassTable(("?",) * 5, (0, 3, 5)))
     worst = min(zip(accuracies, record.class_names, strict=True))
     assert f"hardest classes: {worst[1]} {worst[0]:.1f} %" in said
 

@@ -8,11 +8,11 @@ import pytest
 from rich.console import Console
 
 import tiny
+from ssil.benchmark.record import Record, read_record
+from ssil.benchmark.runner import run
 from ssil.cli import bars, comparison, demo, main
-from ssil.cli.tables import headlines, title
-from ssil.record import Record, read_record
-from ssil.runs import run
-from ssil.trainer import Pace
+from ssil.cli.terminal_tables import headlines, title
+from ssil.learning.task import Pace
 
 
 @pytest.fixture(scope="module")

@@ -14,14 +14,14 @@ from torch import Tensor
 import tiny
 from lessons import IMAGES, SETTINGS, Lesson, copied, follow, plan_for, scores
 from ssil import methods
-from ssil.batches import Replay
-from ssil.engine import learn
-from ssil.nn import LinearHead
-from ssil.recipes import configure, recipes
-from ssil.record import Record
-from ssil.runs import run
-from ssil.scenario import Task
-from ssil.snapshot import Scorer
+from ssil.benchmark.record import Record
+from ssil.benchmark.runner import run
+from ssil.learning.batches import Replay
+from ssil.learning.engine import learn
+from ssil.learning.registry import configure, recipes
+from ssil.learning.snapshot import Scorer
+from ssil.learning.task import Task
+from ssil.nn.heads import LinearHead
 
 
 @pytest.fixture(scope="module")
@@ -71,7 +71,7 @@ def test_the_first_task_has_an_empty_memory_and_no_teacher(lessons: tuple[Lesson
 
 
 def test_uneven_tasks_of_few_images(lessons: tuple[Lesson, ...], dataset: Path, name: str) -> None:
-    labels = plan_for(name, dataset).bench.samples.labels
+    labels = plan_for(name, dataset).context.samples.labels
     counts = [labels[lesson.task.indices].bincount()[lesson.task.classes.old :].tolist() for lesson in lessons]
     assert list(map(len, counts)) == [3, 1, 2]
     assert sorted(chain(*counts)) == sorted(IMAGES)
@@ -111,7 +111,7 @@ def test_check_16_no_gradient_reaches_the_teacher(lessons: tuple[Lesson, ...]) -
 def test_check_19_only_the_task_and_older_exemplars_are_trained_on(
     lessons: tuple[Lesson, ...], dataset: Path, name: str
 ) -> None:
-    labels = plan_for(name, dataset).bench.samples.labels
+    labels = plan_for(name, dataset).context.samples.labels
     for lesson in lessons:
         assert (labels[lesson.memory.indices] < lesson.task.classes.old).all()
         allowed = {*lesson.task.indices.tolist(), *lesson.memory.indices.tolist()}
@@ -274,7 +274,7 @@ def test_a_task_may_bring_more_of_known_classes_alone(lessons: tuple[Lesson, ...
     again = Task(more.classes.extend(last.task.classes.names[more.classes.seen :]), last.task.indices)
     snapshot = before.snapshot
     for task in (more, again):
-        snapshot = learn(method, snapshot, last.memory, task, plan.bench)
+        snapshot = learn(method, snapshot, last.memory, task, plan.context)
         found = scores(snapshot, plan)
         assert found.shape[1] == task.classes.seen
         assert not found.isnan().any()

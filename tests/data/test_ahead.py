@@ -3,7 +3,7 @@ import time
 
 import pytest
 
-from ssil.data import ahead
+from ssil.data.prefetch import ahead
 
 
 @pytest.mark.parametrize("depth", [0, 1, 3])

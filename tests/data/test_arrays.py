@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 import torch
 
-from ssil.data import Dataset, load
-from ssil.errors import UserError
+from ssil.core.errors import UserError
+from ssil.data.dataset import Dataset
+from ssil.data.load import load
 
 
 def valid() -> dict[str, Any]:

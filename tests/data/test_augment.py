@@ -4,8 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from ssil.data import Draws, Transform
-from ssil.data.augment import generic
+from ssil.data.augmentation import Draws, Transform, generic
 
 
 def pictures(batch: int, height: int, width: int, channels: int) -> Tensor:

@@ -15,9 +15,11 @@ import pytest
 import torch
 from numpy.typing import NDArray
 
-from ssil.data import Dataset, cifar, load
-from ssil.data.cifar import Version
-from ssil.errors import UserError
+from ssil.core.errors import UserError
+from ssil.data.dataset import Dataset
+from ssil.data.load import load
+from ssil.data.sources import cifar
+from ssil.data.sources.cifar import CifarVersion
 
 READ = {"CIFAR10": cifar.cifar10, "CIFAR100": cifar.cifar100}
 
@@ -30,8 +32,8 @@ class Small:
         self.change(train=self.fewer(self.version.train, 200), test=self.fewer(self.version.test, 100))
 
     @property
-    def version(self) -> Version:
-        version: Version = getattr(cifar, self.name)
+    def version(self) -> CifarVersion:
+        version: CifarVersion = getattr(cifar, self.name)
         return version
 
     def change(self, **fields: Any) -> None:
@@ -50,7 +52,7 @@ def small(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Sm
     return Small(request.param, monkeypatch)
 
 
-def records(version: Version, start: int, count: int) -> NDArray[np.uint8]:
+def records(version: CifarVersion, start: int, count: int) -> NDArray[np.uint8]:
     """Labels count up; where there are coarse labels, they are wrong on purpose."""
     data = np.random.default_rng(start).integers(256, size=(count, version.record), dtype=np.uint8)
     data[:, 0] = 19

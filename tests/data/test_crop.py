@@ -6,7 +6,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ssil.data.crop import NUMBERS, centre_box, random_box
+from ssil.data.cropping import NUMBERS, centre_box, random_box
 from ssil.data.decode import Box
 
 SIDES = st.integers(1, 5000)

@@ -1,6 +1,6 @@
 import torch
 
-from ssil.data import load
+from ssil.data.load import load
 
 
 def test_digits() -> None:

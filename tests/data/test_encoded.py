@@ -8,10 +8,12 @@ import pytest
 import torch
 from PIL import Image
 
-from ssil.data import Dataset, Transform, load
-from ssil.data.encoded import Encoded, Viewed, pool
-from ssil.errors import UserError
-from ssil.randomness import Randomness
+from ssil.core.errors import UserError
+from ssil.core.randomness import Randomness
+from ssil.data.augmentation import Transform
+from ssil.data.dataset import Dataset
+from ssil.data.encoded_images import Encoded, Viewed, pool
+from ssil.data.load import load
 
 COUNT = 12
 

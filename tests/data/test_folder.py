@@ -5,9 +5,10 @@ import pytest
 import torch
 from PIL import Image
 
-from ssil.data import Dataset, load
-from ssil.errors import UserError
-from ssil.types import Samples
+from ssil.core.errors import UserError
+from ssil.core.samples import Samples
+from ssil.data.dataset import Dataset
+from ssil.data.load import load
 
 
 def paint(path: Path, names: str | list[str], count: int = 5, size: tuple[int, int] = (20, 10)) -> None:

@@ -6,12 +6,13 @@ import pytest
 import torch
 from torch import Tensor
 
-from ssil.data import Dataset, load
-from ssil.data import glyphs as module
-from ssil.data.alphabet import FACES, LARGEST, TEST_FACES, TRAIN_FACES, alphabet, master
-from ssil.data.distort import DRAWS, FRAGMENTS, distort
-from ssil.errors import UserError
-from ssil.types import Samples
+from ssil.core.errors import UserError
+from ssil.core.samples import Samples
+from ssil.data.dataset import Dataset
+from ssil.data.load import load
+from ssil.data.sources import glyphs as module
+from ssil.data.sources.glyph_characters import FACES, LARGEST, TEST_FACES, TRAIN_FACES, alphabet, master
+from ssil.data.sources.glyph_distortion import DRAWS, FRAGMENTS, distort
 
 
 def pixels(part: Samples) -> Tensor:

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from ssil.data import describe, load
-from ssil.errors import UserError
+from ssil.core.errors import UserError
+from ssil.data.load import describe, load
 
 
 @pytest.mark.parametrize(

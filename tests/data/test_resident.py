@@ -1,8 +1,8 @@
 import pytest
 import torch
 
-from ssil.data import Resident
-from ssil.types import Images
+from ssil.core.samples import Images
+from ssil.data.resident_images import Resident
 
 
 def test_fetch_gives_the_pictures_in_the_order_asked() -> None:

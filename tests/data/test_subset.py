@@ -6,11 +6,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from ssil.data import Dataset, Resident, Transform, validation_split
-from ssil.data.dataset import select, split
-from ssil.data.subset import subset, uneven
-from ssil.errors import UserError
-from ssil.types import Samples
+from ssil.core.errors import UserError
+from ssil.core.samples import Samples
+from ssil.data.augmentation import Transform
+from ssil.data.dataset import Dataset, select, split, subset, uneven, validation_split
+from ssil.data.resident_images import Resident
 
 
 def samples(count: int, classes: int, seed: int) -> Samples:

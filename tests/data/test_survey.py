@@ -9,12 +9,13 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from ssil.data import Dataset, load
-from ssil.data import survey as surveys
+from ssil.core.errors import UserError
+from ssil.data import file_validation as surveys
 from ssil.data.cache import cache_dir
-from ssil.data.encoded import Encoded
-from ssil.data.listing import Files
-from ssil.errors import UserError
+from ssil.data.dataset import Dataset
+from ssil.data.encoded_images import Encoded
+from ssil.data.image_index import Files
+from ssil.data.load import load
 
 
 def paint(folder: Path, count: int = 4, size: tuple[int, int] = (40, 30)) -> None:
@@ -159,9 +160,9 @@ def test_a_damaged_note_costs_time_only(tree: Path, examined: list[int]) -> None
 
 
 def test_progress_is_told(tree: Path) -> None:
-    told: list[tuple[int, int]] = []
-    load(str(tree), told=lambda done, files: told.append((done, files)))
-    assert told[-1] == (8, 8)
+    on_progress: list[tuple[int, int]] = []
+    load(str(tree), on_progress=lambda done, files: on_progress.append((done, files)))
+    assert on_progress[-1] == (8, 8)
 
 
 def test_files_that_are_all_missing_are_told_of(tmp_path: Path) -> None:

@@ -14,12 +14,12 @@ import torch
 
 import tiny
 from fuse import Fuse, kill
-from ssil.record import read_record
-from ssil.runs import Watcher, run
-from ssil.trainer import Pace
+from ssil.benchmark.record import read_record
+from ssil.benchmark.runner import RunObserver, run
+from ssil.learning.task import Pace
 
 
-class Ticking(Watcher):
+class Ticking(RunObserver):
     """Tells a fuse of every step."""
 
     def __init__(self, fuse: Fuse | None) -> None:

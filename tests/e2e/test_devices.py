@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ssil.record import Record, read_record
+from ssil.benchmark.record import Record, read_record
 
 FLAGS = (
     "--dataset digits --train-per-class 12 --test-per-class 10 --tasks 2 --memory 20 --backbone resnet14 --epochs 1 "

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from ssil.record import Record, TaskRecord
+from ssil.benchmark.record import Record, TaskRecord
 
 CONFUSION = [[3, 1], [0, 0]]
 

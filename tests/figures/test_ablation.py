@@ -1,7 +1,7 @@
 """Four panels of what each part does."""
 
 from figures.made import record
-from ssil.figures.ablation import replay_ablation, softmax_ablation
+from ssil.reporting.figures.ablation import replay_ablation, softmax_ablation
 
 
 def test_scores_of_pairs_then_probabilities_and_accuracies_of_all() -> None:

@@ -3,7 +3,7 @@
 import numpy as np
 
 from figures.made import record
-from ssil.figures.branches import branch_curves
+from ssil.reporting.figures.branches import branch_curves
 
 
 def test_from_the_third_task_on() -> None:

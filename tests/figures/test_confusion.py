@@ -3,7 +3,7 @@
 import numpy as np
 
 from figures.made import record
-from ssil.figures.confusion import task_confusion
+from ssil.reporting.figures.confusion import task_confusion
 
 
 def test_row_percentages_side_by_side() -> None:

@@ -5,7 +5,7 @@ from matplotlib.axes import Axes
 from matplotlib.collections import FillBetweenPolyCollection
 
 from figures.made import record
-from ssil.figures.curves import accuracy_curves, accuracy_grid
+from ssil.reporting.figures.curves import accuracy_curves, accuracy_grid
 
 
 def _legend(axes: Axes) -> list[str]:

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from ssil.figures.drawings import distillations, separated_softmax
-from ssil.figures.style import save
+from ssil.reporting.figures.diagrams import distillations, separated_softmax
+from ssil.reporting.figures.style import save
 
 
 def test_shares_of_soft_targets() -> None:

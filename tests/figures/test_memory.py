@@ -3,8 +3,8 @@
 import numpy as np
 
 from figures.made import record
-from ssil.figures.memory import replay_sizes
-from ssil.record import Record
+from ssil.benchmark.record import Record
+from ssil.reporting.figures.replay_sizes import replay_sizes
 
 
 def _run(replay: int | None, increments: int, top1: float) -> Record:

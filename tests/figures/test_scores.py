@@ -3,7 +3,7 @@
 import numpy as np
 
 from figures.made import record
-from ssil.figures.scores import mean_scores
+from ssil.reporting.figures.score_curves import mean_scores
 
 SEEDS = [record("ssil", [9, 9, 9], score_old=[None, 0.5, 1.0], score_new=[7, old, 3]) for old in (1, 2)]
 

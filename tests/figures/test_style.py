@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from figures.made import record
-from ssil.figures.curves import accuracy_curves, accuracy_grid
-from ssil.figures.style import BYTES, FORMATS, KNOWN, looks, panels, save, shown
-from ssil.recipes import recipes
+from ssil.learning.registry import recipes
+from ssil.reporting.figures.curves import accuracy_curves, accuracy_grid
+from ssil.reporting.figures.style import BYTES, FORMATS, KNOWN, looks, panels, save, shown
 
 TOGETHER = {
     "Fig. 5": ("ssil", "ft", "icarl", "il2m", "eeil", "bic", "lucir", "podnet", "joint"),

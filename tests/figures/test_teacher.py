@@ -5,7 +5,7 @@ from matplotlib.colors import to_rgb
 from matplotlib.patches import Rectangle
 
 from figures.made import record
-from ssil.figures.teacher import shares, teacher_predictions
+from ssil.reporting.figures.teacher_predictions import shares, teacher_predictions
 
 ONE = record("ce_gkd", [9, 9, 9], teacher_ratio=[None, [1.0], [0.2, 0.8]])
 OTHER = record("ce_gkd", [9, 9, 9], teacher_ratio=[None, [1.0], [0.4, 0.6]])

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from ssil.figures.toy import LOSSES, descend, imbalanced_steps, stream
+from ssil.reporting.figures.toy import LOSSES, descend, imbalanced_steps, stream
 
 ONE, SEPARATED = LOSSES.values()
 SAMPLES = stream(rounds=6, new=8)

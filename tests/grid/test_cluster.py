@@ -16,20 +16,21 @@ import pytest
 import torch
 
 import tiny
-from ssil.checkpoint import Checkpoints, write_json
+from ssil.benchmark.checkpoint import Checkpoints
+from ssil.benchmark.grid.cluster import Cluster, bring_home
+from ssil.benchmark.grid.cluster_worker import News, changed
+from ssil.benchmark.record import read_record
 from ssil.cli import main
-from ssil.errors import UserError
-from ssil.grid.cluster import Cluster, bring_home
-from ssil.grid.worker import News, changed
-from ssil.record import read_record
+from ssil.core.errors import UserError
+from ssil.core.files import write_json
 
 HELD = """
 import os, time
 from pathlib import Path
-from ssil.batches import Mixed
-from ssil.method import Method, Phase, Stage, cross_entropy
-from ssil.nn import LinearHead
-from ssil.registry import register
+from ssil.learning.batches import Mixed
+from ssil.learning.method import Method, Phase, Stage, cross_entropy
+from ssil.nn.heads import LinearHead
+from ssil.learning.registry import register
 
 HERE = Path(__file__).parent
 
@@ -210,7 +211,7 @@ def test_without_ray_one_is_told_how_to_get_it(
 
 def test_room_is_counted_node_by_node() -> None:
     nodes = [{"CPU": 8.0, "GPU": 1.0}, {"CPU": 3.0}]
-    assert Cluster(cpus=2).room(nodes) == 5
-    assert Cluster(cpus=2, gpus=0.5).room(nodes) == 2
+    assert Cluster(cpus=2).capacity(nodes) == 5
+    assert Cluster(cpus=2, gpus=0.5).capacity(nodes) == 2
     with pytest.raises(UserError, match="no node of the cluster has 9 CPU for a run"):
-        Cluster(cpus=9).room(nodes)
+        Cluster(cpus=9).capacity(nodes)

@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 
 import tiny
+from ssil.benchmark.grid.cells import Cell, finished
+from ssil.benchmark.grid.process_pool import GridObserver, Outcome, carry_out
+from ssil.benchmark.record import read_record
 from ssil.cli import main
-from ssil.grid import Cell, Outcome, Watcher, carry_out, finished
-from ssil.record import read_record
 
 pytestmark = pytest.mark.slow
 
@@ -33,7 +34,7 @@ def cell(dataset: Path, row: str, seed: int = 0, **settings: Any) -> Cell:
     return Cell("some", row, seed, {**usual, "method": row, **settings})
 
 
-class Heard(Watcher):
+class Heard(GridObserver):
     def __init__(self) -> None:
         self.events: list[str] = []
 
@@ -57,10 +58,10 @@ def test_one_that_fails_stops_no_other(dataset: Path, tmp_path: Path) -> None:
 
 
 LOUD = """
-from ssil.method import Method
+from ssil.learning.method import Method
 from ssil.methods.ft import ft
-from ssil.registry import register
-from ssil.schedule import Training
+from ssil.learning.registry import register
+from ssil.learning.schedule import Training
 
 print("a method of one's own may say something")
 print(1)

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from ssil.errors import UserError
-from ssil.grid import read_spec
+from ssil.benchmark.grid.grid_file import read_spec
+from ssil.core.errors import UserError
 
 SPEC = """
 seeds = [0, 1]

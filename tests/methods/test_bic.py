@@ -8,19 +8,20 @@ from torch import Tensor
 from torch.nn import functional as F
 
 import oracles
-from ssil.batches import Mixed
-from ssil.errors import UserError
-from ssil.heldout import in_total, per_class
-from ssil.method import Choice, Phase, Stage
+from ssil.core.classes import ClassTable
+from ssil.core.errors import UserError
+from ssil.learning.batches import Mixed
+from ssil.learning.image_selection import in_total, per_class
+from ssil.learning.method import Choice, Phase, Stage
+from ssil.learning.registry import configure
+from ssil.learning.schedule import Schedule
+from ssil.learning.snapshot import Scorer, Step, TeacherOutput
+from ssil.learning.stages import weighed_by_classes
 from ssil.methods.bic import Correction, bias_loss
-from ssil.nn import LinearHead
-from ssil.recipes import configure
-from ssil.schedule import Schedule
-from ssil.snapshot import Scorer, Step, View
-from ssil.stages import weighed_by_classes
-from ssil.types import Classes, Output
+from ssil.nn.heads import LinearHead
+from ssil.nn.network import Output
 
-TWO, THREE = Classes(("?",) * 5, (0, 3, 5)), Classes(("?",) * 7, (0, 3, 5, 7))
+TWO, THREE = ClassTable(("?",) * 5, (0, 3, 5)), ClassTable(("?",) * 7, (0, 3, 5, 7))
 ORIGINAL: dict[str, Any] = {"bias_lr": 0.1, "bias_momentum": 0.9, "beta_penalty": 0.1}
 
 
@@ -40,7 +41,11 @@ def logits(*shape: int) -> Tensor:
 
 
 def step(
-    values: Tensor, labels: list[int], classes: Classes, teacher: View | None = None, scorer: Scorer | None = None
+    values: Tensor,
+    labels: list[int],
+    classes: ClassTable,
+    teacher: TeacherOutput | None = None,
+    scorer: Scorer | None = None,
 ) -> Step:
     output = Output(values, values[:, :0])
     teachers = {"old": teacher} if teacher else {}
@@ -49,11 +54,11 @@ def step(
     )
 
 
-def parts(profile: str = "paper", classes: Classes = TWO, **options: Any) -> tuple[Phase | Stage, ...]:
+def parts(profile: str = "paper", classes: ClassTable = TWO, **options: Any) -> tuple[Phase | Stage, ...]:
     return configure("bic", profile, options=options).method.plan(classes)
 
 
-def phase(name: str, profile: str = "paper", classes: Classes = TWO, **options: Any) -> Phase:
+def phase(name: str, profile: str = "paper", classes: ClassTable = TWO, **options: Any) -> Phase:
     (found,) = (part for part in parts(profile, classes, **options) if part.name == name)
     assert isinstance(found, Phase)
     return found
@@ -63,10 +68,10 @@ def phase(name: str, profile: str = "paper", classes: Classes = TWO, **options: 
 
 
 @pytest.mark.parametrize("classes", [TWO, THREE])
-def test_check_23_lambda_is_the_share_of_old_classes(classes: Classes) -> None:
+def test_check_23_lambda_is_the_share_of_old_classes(classes: ClassTable) -> None:
     """The main loss and its slopes against the equations, of the teacher's scores and the student's raw logits."""
     mine, corrected = logits(6, classes.seen).requires_grad_(), logits(6, classes.old)
-    view, labels = View(Output(-corrected, corrected[:, :0]), corrected), [0, 1, 2, 3, 4, classes.old]
+    view, labels = TeacherOutput(Output(-corrected, corrected[:, :0]), corrected), [0, 1, 2, 3, 4, classes.old]
     terms = phase("main").loss(step(mine, labels, classes, view, correction(7.0, 9.0)))
     total = torch.stack([term.values.sum() / term.divisor for term in terms.values()]).sum()
     (gradient,) = torch.autograd.grad(total, mine)
@@ -81,7 +86,7 @@ def test_check_23_lambda_is_the_share_of_old_classes(classes: Classes) -> None:
 
 
 def test_check_23_the_first_task_is_cross_entropy() -> None:
-    values, first = logits(4, 3), Classes(("?",) * 3, (0, 3))
+    values, first = logits(4, 3), ClassTable(("?",) * 3, (0, 3))
     terms = weighed_by_classes(2.0)(step(values, [0, 1, 2, 0], first))
     assert list(terms) == ["ce"]
     assert torch.equal(terms["ce"].values, F.cross_entropy(values, torch.tensor([0, 1, 2, 0]), reduction="none"))
@@ -109,7 +114,7 @@ def test_a_step_by_hand() -> None:
     """
     scorer = correction(1.0, 0.0)
     values = torch.tensor([[0.0, math.log(3)], [0.0, 0.0]], dtype=torch.float64)
-    seen = step(values, [0, 1], Classes(("?",) * 2, (0, 1, 2)), scorer=scorer.requires_grad_())
+    seen = step(values, [0, 1], ClassTable(("?",) * 2, (0, 1, 2)), scorer=scorer.requires_grad_())
     schedule = phase("bias").schedule
     optimizer = torch.optim.SGD(scorer.parameters(), schedule.lr_at(0), schedule.momentum, 0.0, schedule.weight_decay)
     terms = bias_loss(seen, beta_penalty=0.0)
@@ -130,7 +135,7 @@ def test_the_penalty_of_the_original_is_on_beta() -> None:
 
 
 def test_the_plan_of_the_paper() -> None:
-    first = Classes(("?",) * 3, (0, 3))
+    first = ClassTable(("?",) * 3, (0, 3))
     assert [part.name for part in parts(classes=first)] == ["main"]
     assert [part.name for part in parts()] == ["forget", "main", "bias"]
     main, bias = phase("main"), phase("bias")

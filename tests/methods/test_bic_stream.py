@@ -12,16 +12,16 @@ from torch import Tensor
 import oracles
 import tiny
 from lessons import IMAGES, Lesson, copied, follow, plan_for
-from ssil.batches import Pool
-from ssil.engine import learn, start
-from ssil.heldout import per_class
-from ssil.memory import Memory, by_class, random_selection, update
-from ssil.method import Method, Phase, Stage
+from ssil.benchmark.run_setup import Plan
+from ssil.learning.batches import Pool
+from ssil.learning.engine import learn, start
+from ssil.learning.image_selection import per_class
+from ssil.learning.memory import Memory, by_class, random_selection, update
+from ssil.learning.method import Method, Phase, Stage
+from ssil.learning.snapshot import MAIN, Scorer, Snapshot
+from ssil.learning.task import Progress
 from ssil.methods.bic import Correction
-from ssil.prepare import Plan
-from ssil.snapshot import MAIN, Scorer, Snapshot
-from ssil.trainer import Progress
-from ssil.types import Output
+from ssil.nn.network import Output
 
 ORIGINAL: dict[str, Any] = {"bias_lr": 0.1, "bias_momentum": 0.9, "beta_penalty": 0.1}
 
@@ -64,8 +64,8 @@ def test_check_24_held_out_images_are_not_trained_on(lessons: tuple[Lesson, ...]
     """And each epoch of the correction shows all of them, in an incomplete batch too."""
     plan = plan_for("bic", dataset)
     for lesson in lessons[1:]:
-        pool = Pool(lesson.task.indices, lesson.memory.indices, plan.bench.samples.labels)
-        held = per_class(pool, lesson.task.classes, plan.bench.random, 0.1)
+        pool = Pool(lesson.task.indices, lesson.memory.indices, plan.context.samples.labels)
+        held = per_class(pool, lesson.task.classes, plan.context.random, 0.1)
         main = [seen for seen in lesson.seen if seen.phase.name == "main"]
         assert main
         assert not torch.isin(torch.cat([seen.indices for seen in main]), held.all).any()
@@ -76,10 +76,10 @@ def test_check_24_held_out_images_are_not_trained_on(lessons: tuple[Lesson, ...]
 
 
 def first_task(plan: Plan) -> tuple[Snapshot, Memory]:
-    task, bench = plan.stream.tasks[0], plan.bench
-    snapshot = learn(plan.configured.method, None, Memory(), task, bench)
-    arrived = by_class(task.indices, bench.samples.labels)
-    return snapshot, update(Memory(), arrived, task.classes, plan.room, random_selection(bench.random))
+    task, context = plan.stream.tasks[0], plan.context
+    snapshot = learn(plan.configured.method, None, Memory(), task, context)
+    arrived = by_class(task.indices, context.samples.labels)
+    return snapshot, update(Memory(), arrived, task.classes, plan.budget, random_selection(context.random))
 
 
 def kept(method: Method) -> Method:
@@ -107,8 +107,8 @@ def test_check_23_the_correction_leaves_the_network_alone(easy: Path) -> None:
     snapshot, memory = first_task(plan)
     snapshot.scorers[MAIN].restore({"alpha": torch.tensor(5.0), "beta": torch.tensor(3.0)})
     method, task = kept(plan.configured.method), plan.stream.tasks[1]
-    progress = start(method, snapshot, task, plan.bench)
-    learnt = learn(method, snapshot, memory, task, plan.bench, progress)
+    progress = start(method, snapshot, task, plan.context)
+    learnt = learn(method, snapshot, memory, task, plan.context, progress)
     before, after = copied(progress.kept["before"]), copied(learnt)
     assert before.keys() == after.keys()
     assert all(torch.equal(before[name], after[name]) for name in before)
@@ -121,16 +121,16 @@ def test_check_23_the_correction_leaves_the_network_alone(easy: Path) -> None:
 def biased(plan: Plan) -> tuple[Progress, Snapshot, Tensor, Tensor]:
     """The second task with new scores 6 too high: before and after the correction alone, held-out logits and labels."""
     snapshot, memory = first_task(plan)
-    task, bench = plan.stream.tasks[1], plan.bench
-    trained = learn(plan.configured.method, snapshot, memory, task, bench)
+    task, context = plan.stream.tasks[1], plan.context
+    trained = learn(plan.configured.method, snapshot, memory, task, context)
     only = replace(plan.configured.method, plan=lambda classes: plan.configured.method.plan(classes)[2:])
-    progress = start(only, snapshot, task, bench)
+    progress = start(only, snapshot, task, context)
     progress.network = trained.network
     assert isinstance(trained.network.head.bias, Tensor)
     trained.network.head.bias[task.classes.old :] += 6.0
-    learnt = learn(only, snapshot, memory, task, bench, progress)
-    held = per_class(Pool(task.indices, memory.indices, bench.samples.labels), task.classes, bench.random, 0.1).all
-    return progress, learnt, bench.outputs(learnt.network, held).logits, bench.samples.labels[held]
+    learnt = learn(only, snapshot, memory, task, context, progress)
+    held = per_class(Pool(task.indices, memory.indices, context.samples.labels), task.classes, context.random, 0.1).all
+    return progress, learnt, context.outputs(learnt.network, held).logits, context.samples.labels[held]
 
 
 def test_two_numbers_mend_a_bias(easy: Path) -> None:
@@ -173,7 +173,7 @@ def test_official_may_have_nothing_to_correct_with(dataset: Path) -> None:
 def test_original_holds_out_in_the_first_task(dataset: Path) -> None:
     first = follow("bic", dataset, validation="original")[0]
     plan = plan_for("bic", dataset)
-    pool = Pool(first.task.indices, first.task.indices[:0], plan.bench.samples.labels)
-    held = per_class(pool, first.task.classes, plan.bench.random, 0.1).all
+    pool = Pool(first.task.indices, first.task.indices[:0], plan.context.samples.labels)
+    held = per_class(pool, first.task.classes, plan.context.random, 0.1).all
     assert len(held) > 0
     assert not torch.isin(torch.cat(first.asked), held).any()

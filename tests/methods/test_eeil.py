@@ -11,17 +11,18 @@ import oracles
 import tiny
 from ends import end, table
 from lessons import Lesson, Seen, follow, plan_for
-from ssil import stages
-from ssil.batches import Mixed, Pool
-from ssil.method import Moment, Phase
-from ssil.nn import LinearHead
-from ssil.recipes import configure
-from ssil.runs import run
-from ssil.snapshot import Scorer, Step, View
-from ssil.types import Classes, Output
+from ssil.benchmark.runner import run
+from ssil.core.classes import ClassTable
+from ssil.learning import stages
+from ssil.learning.batches import Mixed, Pool
+from ssil.learning.method import Moment, Phase
+from ssil.learning.registry import configure
+from ssil.learning.snapshot import Scorer, Step, TeacherOutput
+from ssil.nn.heads import LinearHead
+from ssil.nn.network import Output
 
 
-def phases(classes: Classes, profile: str = "paper", **options: Any) -> dict[str, Phase]:
+def phases(classes: ClassTable, profile: str = "paper", **options: Any) -> dict[str, Phase]:
     parts = configure("eeil", profile, options=options).method.plan(classes)
     return {part.name: part for part in parts if isinstance(part, Phase)}
 
@@ -30,9 +31,11 @@ def draw(*shape: int, seed: int = 0) -> Tensor:
     return 3 * torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
 
 
-def parts_of(phase: Phase, classes: Classes, student: Tensor, labels: Tensor, teacher: Tensor) -> Mapping[str, float]:
+def parts_of(
+    phase: Phase, classes: ClassTable, student: Tensor, labels: Tensor, teacher: Tensor
+) -> Mapping[str, float]:
     """The loss's parts over a batch, where the phase's teacher says this."""
-    view = View(Output(teacher, draw(0)), teacher)
+    view = TeacherOutput(Output(teacher, draw(0)), teacher)
     teachers = dict.fromkeys(phase.teachers, view)
     step = Step(labels, Output(student, draw(0)), classes, teachers, draw(0), LinearHead(1), Scorer())
     return {name: float(term.values.sum() / term.divisor) for name, term in phase.loss(step).items()}
@@ -128,10 +131,10 @@ def test_the_losses_by_hand() -> None:
         assert parts == pytest.approx({"ce": math.log(4), "kd": expected})
 
 
-def distilled(classes: Classes, **options: Any) -> list[int]:
+def distilled(classes: ClassTable, **options: Any) -> list[int]:
     """The classes whose logits feel the main phase's distillation."""
     student, teacher = draw(1, classes.seen).requires_grad_(), draw(1, classes.old, seed=1)
-    view = View(Output(teacher, draw(0)), teacher)
+    view = TeacherOutput(Output(teacher, draw(0)), teacher)
     output = Output(student, draw(0))
     step = Step(torch.tensor([0]), output, classes, {"old": view}, draw(0), LinearHead(1), Scorer())
     phases(classes, **options)["main"].loss(step)["kd"].values.sum().backward()
@@ -224,13 +227,13 @@ def tuning(lesson: Lesson) -> list[Seen]:
 
 def test_check_32_the_balanced_set_has_q_images_of_each_class(lessons: tuple[Lesson, ...], dataset: Path) -> None:
     """q = 3 and 2, the memory's least; no image beyond it is trained on, and none of it is left out for good."""
-    bench = plan_for("eeil", dataset).bench
+    context = plan_for("eeil", dataset).context
     assert not tuning(lessons[0])
     for lesson, q in zip(lessons[1:], (3, 2), strict=True):
         assert q == min(lesson.memory.counts)
-        pool = Pool(lesson.task.indices, lesson.memory.indices, bench.samples.labels)
-        chosen = stages.balanced(pool, lesson.task.classes, bench.random)
-        assert bench.samples.labels[chosen.all].bincount().tolist() == [q] * lesson.task.classes.seen
+        pool = Pool(lesson.task.indices, lesson.memory.indices, context.samples.labels)
+        chosen = stages.balanced(pool, lesson.task.classes, context.random)
+        assert context.samples.labels[chosen.all].bincount().tolist() == [q] * lesson.task.classes.seen
         asked = torch.cat([seen.indices for seen in tuning(lesson)])
         assert set(asked.tolist()) == set(chosen.all.tolist())
         assert len(asked) == 2 * 12  # two epochs of three batches of 4

@@ -6,12 +6,12 @@ import torch
 import ends
 import tiny
 from lessons import IMAGES, copied, follow
-from ssil.batches import Mixed
-from ssil.method import Phase, Stage
-from ssil.recipes import configure
-from ssil.snapshot import Work
-from ssil.stages import reset_head
-from ssil.types import Output
+from ssil.learning.batches import Mixed
+from ssil.learning.method import Phase, Stage
+from ssil.learning.registry import configure
+from ssil.learning.snapshot import Work
+from ssil.learning.stages import reset_head
+from ssil.nn.network import Output
 
 
 @pytest.fixture(scope="module")

@@ -12,18 +12,19 @@ import ends
 import oracles
 import tiny
 from lessons import IMAGES, SETTINGS, follow, plan_for
-from ssil import memory as memories
-from ssil.batches import Mixed
-from ssil.memory import Growing, Memory, herding, random_selection
-from ssil.method import Phase
-from ssil.nn import LinearHead
-from ssil.randomness import Randomness
-from ssil.recipes import configure
-from ssil.record import read_record
-from ssil.runs import run
-from ssil.scorers import NearestMean
-from ssil.snapshot import MAIN, Scorer, Snapshot, Step, View
-from ssil.types import Classes, Output
+from ssil.benchmark.record import read_record
+from ssil.benchmark.runner import run
+from ssil.core.classes import ClassTable
+from ssil.core.randomness import Randomness
+from ssil.learning import memory as memories
+from ssil.learning.batches import Mixed
+from ssil.learning.memory import GrowingBudget, Memory, herding, random_selection
+from ssil.learning.method import Phase
+from ssil.learning.registry import configure
+from ssil.learning.scorers import NearestMean
+from ssil.learning.snapshot import MAIN, Scorer, Snapshot, Step, TeacherOutput
+from ssil.nn.heads import LinearHead
+from ssil.nn.network import Output
 
 THREE = ends.table(3, 1, 2)
 
@@ -32,7 +33,7 @@ def draw(*shape: int, seed: int = 0) -> Tensor:
     return torch.randn(shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
 
 
-def phase(classes: Classes, profile: str = "paper", **options: Any) -> Phase:
+def phase(classes: ClassTable, profile: str = "paper", **options: Any) -> Phase:
     (only,) = configure("icarl", profile, options=options).method.plan(classes)
     assert isinstance(only, Phase)
     return only
@@ -63,9 +64,9 @@ def test_the_networks_own_answer_is_an_extra_scorer() -> None:
 # ---- the loss
 
 
-def step(student: Tensor, labels: Tensor, classes: Classes, teacher: Tensor | None) -> Step:
+def step(student: Tensor, labels: Tensor, classes: ClassTable, teacher: Tensor | None) -> Step:
     output = Output(student, student)
-    teachers = {} if teacher is None else {"old": View(Output(teacher, teacher), -teacher)}
+    teachers = {} if teacher is None else {"old": TeacherOutput(Output(teacher, teacher), -teacher)}
     return Step(labels, output, classes, teachers, torch.ones(classes.seen), LinearHead(1), Scorer())
 
 
@@ -119,7 +120,7 @@ def test_no_gradient_of_the_originals_loss_for_a_student_that_agrees() -> None:
 # ---- nearest class mean
 
 
-def fitted(features: Tensor, labels: list[int], classes: Classes, unit_means: bool = True) -> NearestMean:
+def fitted(features: Tensor, labels: list[int], classes: ClassTable, unit_means: bool = True) -> NearestMean:
     scorer = NearestMean(unit_means=unit_means).double()
     images = Output(features, features)
     old = [i for i, label in enumerate(labels) if label < classes.old]
@@ -134,7 +135,7 @@ LABELS = [0, 0, 1, 2, 2, 2, 3, 4, 5, 5]
 def test_means_may_be_left_shorter_than_1() -> None:
     # (3, 4) and (4, -3) have the unit vectors (0.6, 0.8) and (0.8, -0.6): their mean is (0.7, 0.1), sqrt(0.5) long.
     features = torch.tensor([[3.0, 4.0], [4.0, -3.0]], dtype=torch.float64)
-    plain, unit = (fitted(features, [0, 0], Classes().extend(["?"]), which).means for which in (False, True))
+    plain, unit = (fitted(features, [0, 0], ClassTable().extend(["?"]), which).means for which in (False, True))
     torch.testing.assert_close(plain, torch.tensor([[0.7, 0.1]], dtype=torch.float64))
     torch.testing.assert_close(unit, plain / 0.5**0.5)
     assert configure("icarl", "official").options["nme_unit_means"] is False
@@ -207,10 +208,10 @@ def test_as_many_images_of_new_classes_as_old_ones_have() -> None:
     assert_means(random, images, list(groups.values())[:3])
 
     old = {c: groups[c] for c in range(3)}
-    memory = memories.update(Memory(), old, first, Growing(4), select)
+    memory = memories.update(Memory(), old, first, GrowingBudget(4), select)
     random.fit(ends.end(both, labels, range(13, 21), memory.indices, images))
     arrived = {c: groups[c] for c in (3, 4)}
-    after = memories.update(memory, arrived, both, Growing(4), select)
+    after = memories.update(memory, arrived, both, GrowingBudget(4), select)
     assert after.counts == (4, 1, 4, 4, 2)
     assert_means(random, images, list(after.exemplars))
 
@@ -232,16 +233,16 @@ def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize("option", ["all", "exemplars"])
 def test_the_means_of_a_stream(dataset: Path, option: str) -> None:
     """Of all new images (or as many as an old class has) and of the exemplars, under the test transform."""
-    bench = plan_for("icarl", dataset).bench
-    select = random_selection(bench.random)
+    context = plan_for("icarl", dataset).context
+    select = random_selection(context.random)
     for lesson in follow("icarl", dataset, nme_new_classes=option):
-        groups = memories.by_class(torch.cat([lesson.memory.indices, lesson.task.indices]), bench.samples.labels)
+        groups = memories.by_class(torch.cat([lesson.memory.indices, lesson.task.indices]), context.samples.labels)
         assert len(groups) == lesson.task.classes.seen
         if option == "exemplars" and lesson.teacher:
             most = max(lesson.memory.counts)
             groups |= {c: select(c, groups[c], most) for c in range(lesson.task.classes.old, len(groups))}
         with torch.no_grad():
-            features = [lesson.snapshot.network(bench.pictures(group)).features for group in groups.values()]
+            features = [lesson.snapshot.network(context.pictures(group)).features for group in groups.values()]
         expected = torch.tensor([oracles.class_mean(oracles.rows(of_class)) for of_class in features])
         torch.testing.assert_close(lesson.snapshot.scorers[MAIN].get_buffer("means"), expected, rtol=1e-4, atol=1e-5)
 
@@ -264,7 +265,7 @@ def top1(snapshot: Snapshot, dataset: Path) -> float:
     plan = plan_for("icarl", dataset)
     test = plan.stream.test
     with torch.inference_mode():
-        output = snapshot.network(plan.bench.pictures(torch.arange(len(test)), test))
+        output = snapshot.network(plan.context.pictures(torch.arange(len(test)), test))
         hits = snapshot.scores(output).argmax(1) == test.labels
     return 100 * float(hits.double().mean())
 

@@ -10,10 +10,11 @@ import ends
 import oracles
 import tiny
 from lessons import IMAGES, follow, plan_for
-from ssil.recipes import configure
-from ssil.scorers import Rectified, RectifiedLogits
-from ssil.snapshot import MAIN
-from ssil.types import Classes, Output
+from ssil.core.classes import ClassTable
+from ssil.learning.registry import configure
+from ssil.learning.scorers import Rectified, RectifiedLogits
+from ssil.learning.snapshot import MAIN
+from ssil.nn.network import Output
 
 THREE = ends.table(3, 1, 2)
 some = settings(max_examples=40, deadline=None)
@@ -176,15 +177,15 @@ def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize("scores", ["softmax", "raw"])
 def test_the_statistics_of_a_stream(dataset: Path, scores: str) -> None:
     """Under the test transform, of the task's images and the exemplars, one image at a time."""
-    bench = plan_for("il2m", dataset).bench
+    context = plan_for("il2m", dataset).context
     initial, confidence = list[float](), list[float]()
     for lesson in follow("il2m", dataset, scores=scores):
-        classes, labels = lesson.task.classes, bench.samples.labels
+        classes, labels = lesson.task.classes, context.samples.labels
         own: dict[int, list[float]] = {c: [] for c in range(classes.seen)}
         best = list[float]()
         for index in [*lesson.task.indices, *lesson.memory.indices]:
             with torch.no_grad():
-                row = lesson.snapshot.network(bench.pictures(index[None])).logits[0].tolist()
+                row = lesson.snapshot.network(context.pictures(index[None])).logits[0].tolist()
             values = oracles.softmax(row) if scores == "softmax" else row
             own[int(labels[index])].append(values[int(labels[index])])
             best.append(max(values))
@@ -215,7 +216,7 @@ def test_it_trains_as_fine_tuning_does(profile: str) -> None:
     il2m, ft = (configure(name, profile) for name in ("il2m", "ft"))
     assert il2m.training == ft.training
     assert il2m.method.chain == ft.method.chain
-    classes = Classes(("?",) * 5, (0, 3, 5))
+    classes = ClassTable(("?",) * 5, (0, 3, 5))
     assert il2m.method.plan(classes) == ft.method.plan(classes)
 
 

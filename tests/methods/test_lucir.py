@@ -10,15 +10,16 @@ from torch import Tensor
 import oracles
 import tiny
 from lessons import IMAGES, follow, plan_for
-from ssil.batches import Mixed, Pool
-from ssil.engine import start
-from ssil.method import Phase, Stage, Term
-from ssil.nn import CosineHead
-from ssil.recipes import configure
-from ssil.snapshot import Scorer, Step, View, Work
-from ssil.types import Classes, Output
+from ssil.core.classes import ClassTable
+from ssil.learning.batches import Mixed, Pool
+from ssil.learning.engine import start
+from ssil.learning.method import Phase, Stage, Term
+from ssil.learning.registry import configure
+from ssil.learning.snapshot import Scorer, Step, TeacherOutput, Work
+from ssil.nn.heads import CosineHead
+from ssil.nn.network import Output
 
-CLASSES = Classes(("?",) * 7, (0, 3, 5, 7))
+CLASSES = ClassTable(("?",) * 7, (0, 3, 5, 7))
 
 
 @pytest.fixture(scope="module")
@@ -30,12 +31,12 @@ def draw(*shape: int, seed: int = 0) -> Tensor:
     return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
 
 
-def step(labels: list[int], classes: Classes = CLASSES) -> tuple[Step, Tensor]:
+def step(labels: list[int], classes: ClassTable = CLASSES) -> tuple[Step, Tensor]:
     """A batch with features of 4 numbers and a head of scale 3; and the teacher's features."""
     head = CosineHead(4).double()
     head.weight.data, head.scale.data = draw(classes.seen, 4, seed=1), torch.tensor(3.0, dtype=torch.float64)
     features, old = draw(len(labels), 4).requires_grad_(), draw(len(labels), 4, seed=2)
-    output, view = Output(head(features), features), View(Output(old[:, :0], old), old[:, :0])
+    output, view = Output(head(features), features), TeacherOutput(Output(old[:, :0], old), old[:, :0])
     return Step(torch.tensor(labels), output, classes, {"old": view}, torch.ones(0), head, Scorer()), old
 
 
@@ -81,14 +82,14 @@ def test_the_ranking_reaches_the_scale_only_if_asked_to(leaks: bool, reached: bo
 @pytest.mark.parametrize(("task", "weight"), [(2, 10.0), (10, 30.0)])
 def test_check_28_less_forget_weighs_more_with_every_task(task: int, weight: float) -> None:
     """lambda_t = 10 * sqrt(C_{t-1} / m): with ten equal tasks sqrt(1) in the second, sqrt(9) in the tenth."""
-    classes = Classes(("?",) * 4 * task, tuple(range(0, 4 * task + 1, 4)))
+    classes = ClassTable(("?",) * 4 * task, tuple(range(0, 4 * task + 1, 4)))
     batch, old = step([0, 1], classes)
     distance = 1 - torch.nn.functional.cosine_similarity(batch.output.features, old)
     torch.testing.assert_close(terms(batch)["less_forget"].values, weight * distance)
 
 
 def test_a_single_new_class_is_not_held_back() -> None:
-    batch, old = step([0, 1], Classes(("?",) * 6, (0, 5, 6)))
+    batch, old = step([0, 1], ClassTable(("?",) * 6, (0, 5, 6)))
     distance = 1 - torch.nn.functional.cosine_similarity(batch.output.features, old)
     torch.testing.assert_close(terms(batch)["less_forget"].values, distance)
     torch.testing.assert_close(terms(batch, min_group=1)["less_forget"].values, 10 * sqrt(5) * distance)
@@ -107,14 +108,14 @@ def test_check_28_old_rows_stand_still_and_all_else_learns(dataset: Path) -> Non
 def test_new_rows_start_at_the_mean_direction_of_their_training_images(dataset: Path) -> None:
     """Under the old model, test transform; as long as old rows are on average."""
     plan, lessons = plan_for("lucir", dataset, precision="64-true"), follow("lucir", dataset)
-    bench, task = plan.bench, plan.stream.tasks[1]
+    context, task = plan.context, plan.stream.tasks[1]
     teacher = lessons[0].snapshot
     teacher.network.double()
     imprint = plan.configured.method.plan(task.classes)[0]
     assert isinstance(imprint, Stage)
-    progress = start(plan.configured.method, teacher, task, bench)
+    progress = start(plan.configured.method, teacher, task, context)
 
-    pool = Pool(task.indices, lessons[1].memory.indices, bench.samples.labels)
+    pool = Pool(task.indices, lessons[1].memory.indices, context.samples.labels)
     imprint.run(
         Work(
             progress.network,
@@ -122,13 +123,13 @@ def test_new_rows_start_at_the_mean_direction_of_their_training_images(dataset: 
             task.classes,
             pool,
             teacher,
-            bench.random,
-            bench.outputs,
+            context.random,
+            context.outputs,
         )
     )
     rows = progress.network.head.weight.detach()
     (label,) = range(task.classes.old, task.classes.seen)
-    images = bench.transform.test(bench.samples.images.fetch(task.indices), torch.float64)
+    images = context.transform.test(context.samples.images.fetch(task.indices), torch.float64)
     features = [oracles.unit(row) for row in oracles.rows(teacher.network(images).features.detach())]
     mean = [sum(column) / len(features) for column in zip(*features, strict=True)]
     length = sum(row.norm().item() for row in rows[:label]) / label
@@ -143,7 +144,7 @@ def test_the_papers_settings() -> None:
     assert isinstance(main, Phase)
     assert (main.schedule.epochs, main.schedule.milestones, main.schedule.lr[0]) == (90, (30, 60), 0.1)
     assert main.batches == Mixed(128)
-    (first,) = configured.method.plan(Classes(("?",) * 3, (0, 3)))
+    (first,) = configured.method.plan(ClassTable(("?",) * 3, (0, 3)))
     assert isinstance(first, Phase)
     assert not first.teachers
     assert not configured.method.final_relu

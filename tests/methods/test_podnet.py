@@ -11,16 +11,18 @@ from torch.nn import functional as F
 import oracles
 import tiny
 from lessons import IMAGES, follow
-from ssil.batches import Mixed, Pool
-from ssil.method import Moment, Phase, Stage, Term
-from ssil.nn import Backbone, Network, ProxyHead
-from ssil.randomness import Randomness
-from ssil.recipes import configure
-from ssil.snapshot import Scorer, Snapshot, Step, View, Work
-from ssil.stages import balanced, imprint_proxies
-from ssil.types import Classes, Output
+from ssil.core.classes import ClassTable
+from ssil.core.randomness import Randomness
+from ssil.learning.batches import Mixed, Pool
+from ssil.learning.method import Moment, Phase, Stage, Term
+from ssil.learning.registry import configure
+from ssil.learning.snapshot import Scorer, Snapshot, Step, TeacherOutput, Work
+from ssil.learning.stages import balanced, imprint_proxies
+from ssil.nn.heads import ProxyHead
+from ssil.nn.network import Network, Output
+from ssil.nn.resnet import Backbone
 
-CLASSES = Classes(("?",) * 7, (0, 3, 5, 7))
+CLASSES = ClassTable(("?",) * 7, (0, 3, 5, 7))
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +43,7 @@ def step(labels: list[int]) -> tuple[Step, Output]:
     old = Output(draw(batch, 5), draw(batch, 4, seed=2), (draw(batch, 2, 3, 3, seed=3), draw(batch, 4, 2, 2, seed=4)))
     output = Output(head(features), features, maps)
     return Step(
-        torch.tensor(labels), output, CLASSES, {"old": View(old, old.logits)}, torch.ones(0), head, Scorer()
+        torch.tensor(labels), output, CLASSES, {"old": TeacherOutput(old, old.logits)}, torch.ones(0), head, Scorer()
     ), old
 
 
@@ -105,14 +107,14 @@ def test_old_proxies_stand_still_until_the_balanced_phase(dataset: Path) -> None
 def blobs(per_class: int, spread: float) -> tuple[Work, Tensor]:
     """Two new classes after one old class; a class's features lie around two directions of its own."""
     head = ProxyHead(4, proxies=2).double().grow(1, torch.Generator()).double()
-    previous = Snapshot(Network(Backbone(), head), Classes().extend(["a"]), {})
+    previous = Snapshot(Network(Backbone(), head), ClassTable().extend(["a"]), {})
     network = previous.network.grow(2, torch.Generator())
     axes = torch.eye(4, dtype=torch.float64)
     features = torch.cat([axes[c].repeat(per_class // 2, 1) for c in (0, 1, 2, 3)])
     features = features * (2 + draw(len(features), 1, seed=5).abs()) + spread * draw(*features.shape)
     labels = torch.tensor([1] * per_class + [2] * per_class)
     pool = Pool(torch.arange(2 * per_class), torch.arange(0), labels)
-    classes = Classes().extend(["a"]).extend(["b", "c"])
+    classes = ClassTable().extend(["a"]).extend(["b", "c"])
     return Work(
         network, {}, classes, pool, previous, Randomness(0), lambda _, i: Output(features[i], features[i])
     ), features

@@ -12,15 +12,15 @@ import ends
 import oracles
 import tiny
 from lessons import IMAGES, follow
-from ssil.errors import UserError
-from ssil.metrics import top5
-from ssil.nn import LinearHead
-from ssil.recipes import configure
-from ssil.record import read_predictions, read_record
-from ssil.runs import run
-from ssil.scorers import Rescaled
-from ssil.snapshot import MAIN
-from ssil.types import Output
+from ssil.benchmark.record import read_predictions, read_record
+from ssil.benchmark.runner import run
+from ssil.core.errors import UserError
+from ssil.learning.metrics import top5
+from ssil.learning.registry import configure
+from ssil.learning.scorers import Rescaled
+from ssil.learning.snapshot import MAIN
+from ssil.nn.heads import LinearHead
+from ssil.nn.network import Output
 
 SIZES = (3, 1, 2)
 some = settings(max_examples=40, deadline=None)

@@ -13,23 +13,24 @@ import oracles
 import tiny
 from ends import table
 from lessons import Lesson, copied, follow, plan_for
-from ssil import stages
-from ssil.batches import Mixed
-from ssil.engine import learn, start
-from ssil.method import Phase, Term
-from ssil.nn import LinearHead
-from ssil.recipes import configure
-from ssil.runs import run
-from ssil.snapshot import Scorer, Snapshot, Step, View
-from ssil.trainer import Pace, Progress
-from ssil.types import Classes, Output
+from ssil.benchmark.runner import run
+from ssil.core.classes import ClassTable
+from ssil.learning import stages
+from ssil.learning.batches import Mixed
+from ssil.learning.engine import learn, start
+from ssil.learning.method import Phase, Term
+from ssil.learning.registry import configure
+from ssil.learning.snapshot import Scorer, Snapshot, Step, TeacherOutput
+from ssil.learning.task import Pace, Progress
+from ssil.nn.heads import LinearHead
+from ssil.nn.network import Output
 
 CLASSES = table(2, 1, 3)
 COUNTS = (2, 5, 3, 9, 7, 4)
 LABELS = torch.tensor([0, 2, 1, 5, 3, 5, 4])
 
 
-def phases(classes: Classes, profile: str = "paper", **options: Any) -> dict[str, Phase]:
+def phases(classes: ClassTable, profile: str = "paper", **options: Any) -> dict[str, Phase]:
     parts = configure("uw", profile, options=options).method.plan(classes)
     return {part.name: part for part in parts if isinstance(part, Phase)}
 
@@ -42,11 +43,11 @@ def terms(
     phase: Phase,
     student: Tensor,
     labels: Tensor = LABELS,
-    classes: Classes = CLASSES,
+    classes: ClassTable = CLASSES,
     counts: tuple[int, ...] = COUNTS,
     **teachers: Tensor,
 ) -> dict[str, Term]:
-    views = {name: View(Output(teachers[name], draw(0)), teachers[name]) for name in phase.teachers}
+    views = {name: TeacherOutput(Output(teachers[name], draw(0)), teachers[name]) for name in phase.teachers}
     output = Output(student, draw(0))
     return phase.loss(Step(labels, output, classes, views, torch.tensor(counts), LinearHead(1), Scorer()))
 
@@ -190,7 +191,7 @@ def test_the_loss(name: str, options: dict[str, Any], factor: float, with_c: boo
     assert means(parts) == pytest.approx(totals, rel=1e-9)
 
 
-def weights(counts: tuple[int, ...], classes: Classes) -> tuple[Tensor, dict[str, Tensor]]:
+def weights(counts: tuple[int, ...], classes: ClassTable) -> tuple[Tensor, dict[str, Tensor]]:
     """The label of every training image, and what each term of the tuning multiplies its value by."""
     labels = torch.repeat_interleave(torch.tensor(counts))
     ramp = torch.arange(classes.seen, dtype=torch.float64).expand(len(labels), -1)
@@ -244,12 +245,12 @@ def again(lesson: Lesson, dataset: Path) -> tuple[dict[str, dict[str, Tensor]], 
     """The lesson once more: the network's state after each phase, and the teachers that were kept."""
     plan = plan_for("uw", dataset)
     method, states = plan.configured.method, dict[str, dict[str, Tensor]]()
-    progress = start(method, lesson.teacher, lesson.task, plan.bench)
+    progress = start(method, lesson.teacher, lesson.task, plan.context)
 
     def watch(progress: Progress, pace: Pace) -> None:
         states[pace.phase] = {name: value.clone() for name, value in progress.network.state_dict().items()}
 
-    learn(method, lesson.teacher, lesson.memory, lesson.task, plan.bench, progress, watch)
+    learn(method, lesson.teacher, lesson.memory, lesson.task, plan.context, progress, watch)
     return states, progress.kept
 
 

@@ -9,27 +9,29 @@ from torch import Tensor, nn
 import oracles
 import tiny
 from lessons import IMAGES, Lesson, copied, follow, plan_for
-from ssil.batches import Mixed, Pool
-from ssil.engine import learn
-from ssil.memory import Memory
-from ssil.method import Method, Phase, Stage
+from ssil.core.classes import ClassTable
+from ssil.core.randomness import Randomness
+from ssil.learning.batches import Mixed, Pool
+from ssil.learning.engine import learn
+from ssil.learning.memory import Memory
+from ssil.learning.method import Method, Phase, Stage
+from ssil.learning.registry import configure
+from ssil.learning.schedule import Schedule
+from ssil.learning.snapshot import MAIN, Scorer, Work
+from ssil.learning.stages import alignment
 from ssil.methods.wa import Aligned
-from ssil.nn import Backbone, LinearHead, Network
-from ssil.randomness import Randomness
-from ssil.recipes import configure
-from ssil.schedule import Schedule
-from ssil.snapshot import MAIN, Scorer, Work
-from ssil.stages import alignment
-from ssil.types import Classes, Output
+from ssil.nn.heads import LinearHead
+from ssil.nn.network import Network, Output
+from ssil.nn.resnet import Backbone
 
-FIRST, TWO = Classes(("?",) * 3, (0, 3)), Classes(("?",) * 5, (0, 3, 5))
+FIRST, TWO = ClassTable(("?",) * 3, (0, 3)), ClassTable(("?",) * 5, (0, 3, 5))
 
 
 def method(profile: str = "paper", **options: Any) -> Method:
     return configure("wa", profile, options=options).method
 
 
-def main(profile: str = "paper", classes: Classes = TWO, **options: Any) -> Phase:
+def main(profile: str = "paper", classes: ClassTable = TWO, **options: Any) -> Phase:
     (found,) = (part for part in method(profile, **options).plan(classes) if isinstance(part, Phase))
     return found
 
@@ -38,7 +40,7 @@ def random(*shape: int) -> Tensor:
     return torch.randn(*shape, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
 
 
-def work(weight: Tensor, bias: Tensor | None, classes: Classes, scorer: Scorer) -> Work:
+def work(weight: Tensor, bias: Tensor | None, classes: ClassTable, scorer: Scorer) -> Work:
     """A task whose network is a head."""
     head = LinearHead(weight.shape[1], bias is not None)
     head.weight = nn.Parameter(weight.clone())
@@ -48,7 +50,7 @@ def work(weight: Tensor, bias: Tensor | None, classes: Classes, scorer: Scorer) 
     return Work(network, {MAIN: scorer}, classes, pool, None, Randomness(0), lambda *_: Output(weight, weight))
 
 
-def aligned(weight: Tensor, bias: Tensor | None = None, classes: Classes = TWO, **options: Any) -> Work:
+def aligned(weight: Tensor, bias: Tensor | None = None, classes: ClassTable = TWO, **options: Any) -> Work:
     """After the last stage of a task."""
     recipe = method(**options)
     done = work(weight, bias, classes, recipe.scorers[MAIN]().to(weight.dtype))
@@ -73,7 +75,7 @@ def test_gamma_by_hand() -> None:
     assert alignment(rows, 1).item() == pytest.approx(5 / 14)
     assert alignment(rows, 1, order=1).item() == pytest.approx(7 / 19)
     assert alignment(rows, 2).item() == pytest.approx(9 / 15)
-    classes = Classes(("?",) * 3, (0, 1, 3))
+    classes = ClassTable(("?",) * 3, (0, 1, 3))
     folded = aligned(rows, classes=classes).network.head.weight
     expected = [[3.0, 4.0], [25 / 14, 60 / 14], [45 / 14, 60 / 14]]
     assert folded.tolist() == [pytest.approx(row) for row in expected]
@@ -237,16 +239,16 @@ def test_what_a_task_starts_from(variant: str, dataset: Path) -> None:
     """With steps of no length: the old head with new rows cut at zero, or a head drawn anew and cut at zero."""
     plan = plan_for("wa", dataset, lr=1e-30, weight_decay=0.0, options={"variant": variant})
     one, two = plan.stream.tasks[:2]
-    bench, recipe = plan.bench, plan.configured.method
-    before = learn(recipe, None, Memory(), one, bench)
+    context, recipe = plan.context, plan.configured.method
+    before = learn(recipe, None, Memory(), one, context)
     assert isinstance(before.network.head, LinearHead)
-    pure = LinearHead(16, bias=variant == "folded").grow(3, bench.random.at("head", 1)).weight
+    pure = LinearHead(16, bias=variant == "folded").grow(3, context.random.at("head", 1)).weight
     assert torch.allclose(before.network.head.weight, pure.clamp(min=0))
-    after = learn(recipe, before, Memory((one.indices,)), two, bench).network.head.weight
+    after = learn(recipe, before, Memory((one.indices,)), two, context).network.head.weight
     if variant == "folded":
         assert torch.allclose(after[:3], before.network.head.weight)
     else:
-        drawn = deepcopy(before.network.head).new_rows(4, bench.random.within(2, "reset").at("head"))["weight"]
+        drawn = deepcopy(before.network.head).new_rows(4, context.random.within(2, "reset").at("head"))["weight"]
         assert torch.allclose(after, drawn.clamp(min=0))
 
 

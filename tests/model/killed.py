@@ -16,11 +16,11 @@ import torch
 
 import albums
 from fuse import Fuse, forked, kill, killed
-from ssil.data import listing
-from ssil.model.classifier import guesses
-from ssil.model.disk import ModelDirectory
-from ssil.model.learning import learn
-from ssil.trainer import Pace, Progress
+from ssil.classifier.classifier import guesses
+from ssil.classifier.learn_command import learn
+from ssil.classifier.model_directory import ModelDirectory
+from ssil.data import image_index
+from ssil.learning.task import Pace, Progress
 
 SETTINGS = albums.settings(epochs=2, later_epochs=2).model_dump()
 TRUSTED = (SETTINGS["backbone"],)
@@ -32,7 +32,7 @@ def taught(folder: Path, images: Path, fuse: Fuse | None = None) -> None:
             fuse.tick("step")
 
     if fuse:
-        listing.content = fuse.before("read", listing.content)
+        image_index.content = fuse.before("read", image_index.content)
     learn(folder, str(images), SETTINGS, watch=watch)
 
 

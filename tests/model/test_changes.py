@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 
 from albums import pictures, settings
-from ssil.errors import UserError
-from ssil.model.changes import forget, rename
-from ssil.model.classifier import Classifier, guesses, update
-from ssil.model.disk import ModelDirectory
+from ssil.classifier.classifier import Classifier, guesses, update
+from ssil.classifier.edits import forget, rename
+from ssil.classifier.model_directory import ModelDirectory
+from ssil.core.errors import UserError
 
 METHODS = ("ssil", "icarl", "lucir", "il2m", "scail", "bic", "podnet")
 

@@ -10,9 +10,9 @@ import torch
 from PIL import Image
 
 from albums import pictures, png, settings
-from ssil.errors import UserError
-from ssil.model.classifier import Classifier, Update, changed, guesses, judged, update
-from ssil.model.pictures import Picture
+from ssil.classifier.classifier import Classifier, Update, changed, guesses, judged, update
+from ssil.classifier.images import Picture
+from ssil.core.errors import UserError
 from ssil.nn.pretrained import Pretrained
 
 
@@ -162,7 +162,7 @@ def test_exemplars_that_arrive_again_are_not_kept_twice() -> None:
 
 def test_as_many_epochs_as_fit(monkeypatch: pytest.MonkeyPatch) -> None:
     steps = count()  # a second each
-    monkeypatch.setattr("ssil.model.lesson.time", SimpleNamespace(monotonic=lambda: float(next(steps))))
+    monkeypatch.setattr("ssil.classifier.update.time", SimpleNamespace(monotonic=lambda: float(next(steps))))
     arrived = pictures(["ant", "bee"])
     hurried, slow, slower = (update(None, settings(epochs=50), arrived, minutes=m) for m in (0.01, 0.4, 0.8))
     assert (hurried.epochs, hurried.classifier.settings.epochs) == (1, 50)

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from albums import pictures, settings
-from ssil.errors import UserError
-from ssil.model.classifier import Classifier, guesses, update
-from ssil.model.disk import ModelDirectory
-from ssil.model.sealed import seal
+from ssil.classifier.classifier import Classifier, guesses, update
+from ssil.classifier.model_directory import ModelDirectory
+from ssil.classifier.model_files import seal
+from ssil.core.errors import UserError
 
 TRUSTED = (settings().backbone,)
 

@@ -12,9 +12,9 @@ from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import cross_val_score
 
 from albums import folder, pictures, settings
-from ssil.errors import UserError
-from ssil.model.disk import ModelDirectory
-from ssil.model.estimator import IncrementalClassifier
+from ssil.classifier.estimator import IncrementalClassifier
+from ssil.classifier.model_directory import ModelDirectory
+from ssil.core.errors import UserError
 
 SMALL = {name: value for name, value in settings().model_dump().items() if name not in {"memory_mb", "options"}}
 

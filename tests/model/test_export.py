@@ -16,15 +16,16 @@ from torch import Tensor
 import tiny
 from lessons import IMAGES, follow, plan_for
 from ssil import __version__
-from ssil.data import Transform
-from ssil.errors import UserError
-from ssil.model import export as module
-from ssil.model.export import export
-from ssil.nn import LinearHead, Network, build
-from ssil.recipes import configure, recipes
-from ssil.scorers import Rectified, Rescaled
-from ssil.snapshot import MAIN, Scorer, Snapshot, freeze
-from ssil.types import Classes, Output
+from ssil.classifier import onnx_export as module
+from ssil.classifier.onnx_export import export
+from ssil.core.classes import ClassTable
+from ssil.core.errors import UserError
+from ssil.data.augmentation import Transform
+from ssil.learning.registry import configure, recipes
+from ssil.learning.scorers import Rectified, Rescaled
+from ssil.learning.snapshot import MAIN, Scorer, Snapshot, freeze
+from ssil.nn.heads import LinearHead
+from ssil.nn.network import Network, Output, build
 
 T = 1.5
 GREY = Transform((0.4,), (0.2,))
@@ -106,7 +107,7 @@ def test_classes_that_scail_rules_out_score_minus_infinity(dataset: Path, images
 def test_colour_group_norm_and_double_precision(tmp_path: Path) -> None:
     generator = torch.Generator().manual_seed(0)
     network = build(f"{tiny.__file__}:backbone", LinearHead, 3, "group", generator).grow(3, generator).double()
-    snapshot = freeze(network, Classes().extend(["cat", "dog"]).extend(["eel"]), {MAIN: Scorer()})
+    snapshot = freeze(network, ClassTable().extend(["cat", "dog"]).extend(["eel"]), {MAIN: Scorer()})
     images = torch.randint(256, (7, 12, 12, 3), dtype=torch.uint8, generator=generator)
     colour = Transform((0.5, 0.4, 0.3), (0.2, 0.3, 0.1))
     compare(snapshot, colour, images, tmp_path / "model.onnx")
@@ -143,7 +144,7 @@ def shape(value: onnx.ValueInfoProto) -> list[str | int]:
 class Moody(Scorer):
     """Computes other things for other pictures."""
 
-    def forward(self, output: Output, classes: Classes) -> Tensor:
+    def forward(self, output: Output, classes: ClassTable) -> Tensor:
         return output.logits if output.logits.mean() > 0 else -output.logits
 
 

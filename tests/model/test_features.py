@@ -9,13 +9,12 @@ from torch import Tensor
 
 from albums import pictures, settings
 from frozen import classifiers, features, frozen, members
-from ssil.checkpoint import pack
-from ssil.errors import UserError
-from ssil.model.changes import forget, rename
-from ssil.model.classifier import update
-from ssil.model.disk import ModelDirectory
-from ssil.model.features import kept
-from ssil.model.pictures import checksum
+from ssil.classifier.classifier import update
+from ssil.classifier.edits import forget, rename
+from ssil.classifier.images import checksum, kept
+from ssil.classifier.model_directory import ModelDirectory
+from ssil.core.errors import UserError
+from ssil.core.tensor_files import pack
 
 
 @pytest.fixture

@@ -18,16 +18,18 @@ from torch import Tensor
 
 from albums import folder, pictures, settings
 from frozen import backbone, classifiers, features, frozen, members
-from ssil.checkpoint import write_tensors
+from ssil.classifier.classifier import Classifier, changed, guesses, judged, update
+from ssil.classifier.classifier_settings import make_settings
+from ssil.classifier.estimator import IncrementalClassifier
+from ssil.classifier.feature_extraction import sight_of
+from ssil.classifier.images import Picture
 from ssil.cli import main
-from ssil.errors import UserError
-from ssil.model.classifier import Classifier, changed, guesses, judged, update
-from ssil.model.estimator import IncrementalClassifier
-from ssil.model.pictures import Picture
-from ssil.model.settings import make_settings
-from ssil.model.sight import sight_of
-from ssil.nn import LinearHead, Network, Pretrained, build, pretrained
-from ssil.nn.pretrained import torchvision_name
+from ssil.core.errors import UserError
+from ssil.core.tensor_files import write_tensors
+from ssil.nn import pretrained
+from ssil.nn.heads import LinearHead
+from ssil.nn.network import Network, build
+from ssil.nn.pretrained import Pretrained, torchvision_name
 
 METHODS = ("ssil", "lucir", "podnet", "icarl", "bic", "wa", "joint")
 
@@ -112,7 +114,7 @@ def test_whoever_watches_hears_of_features_first() -> None:
 
 
 def test_as_many_epochs_as_fit(monkeypatch: pytest.MonkeyPatch, looks: list[int]) -> None:
-    monkeypatch.setattr("ssil.model.lesson.LOOKED", 0.02)
+    monkeypatch.setattr("ssil.classifier.update.PROBE_SECONDS", 0.02)
     made = update(None, frozen(epochs=50), pictures(["ant", "bee"]), init=backbone(), minutes=1e-5)
     assert made.epochs == 1
     assert sum(looks) == 20

@@ -8,10 +8,10 @@ import pytest
 import torch
 from PIL import Image
 
-from ssil.model import gallery as galleries
-from ssil.model.gallery import FEW, PART, gallery
-from ssil.model.pictures import Picture, Pictures
-from ssil.model.settings import make_settings
+from ssil.classifier import prediction_inputs as galleries
+from ssil.classifier.classifier_settings import make_settings
+from ssil.classifier.images import Picture, Pictures
+from ssil.classifier.prediction_inputs import FEW, PART, gallery
 
 LOOK = make_settings({"image_size": 16}).look()
 

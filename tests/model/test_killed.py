@@ -25,7 +25,7 @@ CASES: dict[str, tuple[str, int] | tuple[str, int, str]] = {
 
 @pytest.fixture(scope="module")
 def results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    return fuse.told(Path(__file__).with_name("killed.py"), tmp_path_factory.mktemp("killed"), cases=CASES)
+    return fuse.results(Path(__file__).with_name("killed.py"), tmp_path_factory.mktemp("killed"), cases=CASES)
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -5,14 +5,14 @@ from pathlib import Path
 import pytest
 
 from albums import folder, pictures, settings
+from ssil.classifier import versions
+from ssil.classifier.classifier import Classifier, update
+from ssil.classifier.edits import forget, rename
+from ssil.classifier.images import from_data
+from ssil.classifier.model_directory import ModelDirectory
 from ssil.cli import main
 from ssil.cli.prune import app
-from ssil.errors import UserError
-from ssil.model import shelf
-from ssil.model.changes import forget, rename
-from ssil.model.classifier import Classifier, update
-from ssil.model.disk import ModelDirectory
-from ssil.model.pictures import from_data
+from ssil.core.errors import UserError
 
 TRUSTED = (settings().backbone,)
 
@@ -128,8 +128,8 @@ def test_a_disk_may_spell_a_folder_otherwise(model: ModelDirectory, monkeypatch:
     """As one that does not tell upper from lower case does: the pictures of `ant` lie in `Ant`, which is the same."""
     before = stored(model)
     (model.folder / "pictures/ant").rename(model.folder / "pictures/Ant")
-    plain = shelf._inode
-    monkeypatch.setattr(shelf, "_inode", lambda path: plain(path.with_name("Ant") if path.name == "ant" else path))
+    plain = versions._inode
+    monkeypatch.setattr(versions, "_inode", lambda path: plain(path.with_name("Ant") if path.name == "ant" else path))
     with model.locked():
         pass
     assert stored(model) == before

@@ -15,11 +15,11 @@ import safetensors.torch
 import torch
 
 from albums import pictures, settings
-from ssil.errors import UserError
-from ssil.model.classifier import Classifier, update
-from ssil.model.disk import ModelDirectory
-from ssil.model.pictures import checksum
-from ssil.model.sealed import seal, sealed
+from ssil.classifier.classifier import Classifier, update
+from ssil.classifier.images import checksum
+from ssil.classifier.model_directory import ModelDirectory
+from ssil.classifier.model_files import seal, sealed
+from ssil.core.errors import UserError
 from ssil.nn.pretrained import Pretrained
 
 TRUSTED = (settings().backbone,)

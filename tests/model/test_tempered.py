@@ -10,12 +10,12 @@ from onnxruntime import InferenceSession
 from PIL import Image
 
 from albums import pictures, settings
+from ssil.classifier import temperature_scaling
+from ssil.classifier.classifier import Classifier, guesses, judged, update
+from ssil.classifier.model_directory import ModelDirectory
 from ssil.cli import main
-from ssil.model import tempered
-from ssil.model.classifier import Classifier, guesses, judged, update
-from ssil.model.disk import ModelDirectory
-from ssil.scorers import Rectified
-from ssil.snapshot import Scorer
+from ssil.learning.scorers import Rectified
+from ssil.learning.snapshot import Scorer
 
 
 def drawn(truth: float, count: int = 3000) -> tuple[torch.Tensor, torch.Tensor]:
@@ -27,22 +27,22 @@ def drawn(truth: float, count: int = 3000) -> tuple[torch.Tensor, torch.Tensor]:
 
 @pytest.mark.parametrize("truth", [0.5, 1.0, 3.0])
 def test_the_temperature_is_found(truth: float) -> None:
-    assert tempered.temperature(Scorer(), *drawn(truth)) == pytest.approx(truth, rel=0.1)
+    assert temperature_scaling.temperature(Scorer(), *drawn(truth)) == pytest.approx(truth, rel=0.1)
 
 
 def test_few_pictures_leave_it_alone() -> None:
-    assert tempered.temperature(Scorer(), *drawn(3.0, tempered.ENOUGH - 1)) == 1.0
+    assert temperature_scaling.temperature(Scorer(), *drawn(3.0, temperature_scaling.ENOUGH - 1)) == 1.0
 
 
 def test_a_faultless_quiz_is_no_proof() -> None:
     scores = torch.eye(2).repeat(50, 1)
-    found = tempered.temperature(Scorer(), scores, torch.tensor([0, 1] * 50))
+    found = temperature_scaling.temperature(Scorer(), scores, torch.tensor([0, 1] * 50))
     assert (scores[0] / found).softmax(0)[0] == pytest.approx(1 - 1 / 102, abs=0.002)
 
 
 def test_probabilities_that_know_no_temperature_leave_it_alone() -> None:
     scores, labels = drawn(3.0)
-    assert tempered.temperature(Rectified(), scores.softmax(1), labels) == 1.0
+    assert temperature_scaling.temperature(Rectified(), scores.softmax(1), labels) == 1.0
 
 
 @pytest.fixture(scope="module")

@@ -4,8 +4,8 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from ssil.nn import LinearHead, Network, build, folded
-from ssil.types import Output
+from ssil.nn.heads import LinearHead
+from ssil.nn.network import Network, Output, build, folded
 
 
 def seeded(seed: int) -> torch.Generator:

@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 import oracles
-from ssil.nn import CosineHead, Head, LinearHead, Network, ProxyHead
 from ssil.nn.backbones import Identity
+from ssil.nn.heads import CosineHead, Head, LinearHead, ProxyHead
+from ssil.nn.network import Network
 
 Init = Literal["default", "zero"]
 normalised = pytest.mark.parametrize("make", [CosineHead, ProxyHead])

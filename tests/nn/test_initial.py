@@ -6,8 +6,12 @@ import pytest
 import torch
 from torch import nn
 
-from ssil.errors import UserError
-from ssil.nn import LinearHead, Norm, backbones, build, initialise
+from ssil.core.errors import UserError
+from ssil.nn.backbones import backbones
+from ssil.nn.heads import LinearHead
+from ssil.nn.initialization import initialise
+from ssil.nn.network import build
+from ssil.nn.resnet import Norm
 
 
 def seeded(seed: int) -> torch.Generator:

@@ -5,9 +5,11 @@ from pathlib import Path
 import pytest
 import torch
 
-from ssil.errors import UserError
-from ssil.nn import LinearHead, Network, backbones, build, find_backbone
-from ssil.plugins import load_object
+from ssil.core.errors import UserError
+from ssil.core.plugins import load_object
+from ssil.nn.backbones import backbones, find_backbone
+from ssil.nn.heads import LinearHead
+from ssil.nn.network import Network, build
 
 IMAGES = torch.randn(4, 3, 16, 16, generator=torch.Generator().manual_seed(5))
 
@@ -88,7 +90,7 @@ def test_a_misspelt_backbone_gets_a_guess() -> None:
 
 OWN = """
 import torch
-from ssil.nn import Backbone, ConvNorm
+from ssil import Backbone, ConvNorm
 
 COLOURS = torch.ones(3)
 
@@ -117,5 +119,5 @@ def test_a_backbone_from_a_file(tmp_path: Path) -> None:
     network = build(f"{file}:tiny", LinearHead, 3, "batch", seeded(0)).grow(2, seeded(0))
     assert network(IMAGES).logits.shape == (4, 2)
     assert load_object(f"{file}:COLOURS").device.type == "cpu"
-    with pytest.raises(UserError, match=r"wrong made a Linear; let it return an ssil.nn.Backbone"):
+    with pytest.raises(UserError, match=r"wrong made a Linear; let it return an ssil.Backbone"):
         build(f"{file}:wrong", LinearHead, 3, "batch", seeded(0))

@@ -10,8 +10,11 @@ import safetensors.torch
 import torch
 from torch import Tensor, nn
 
-from ssil.errors import UserError
-from ssil.nn import LinearHead, Network, Norm, Pretrained, build, load_backbone, read_pretrained
+from ssil.core.errors import UserError
+from ssil.nn.heads import LinearHead
+from ssil.nn.network import Network, build
+from ssil.nn.pretrained import Pretrained, load_backbone, read_pretrained
+from ssil.nn.resnet import Norm
 
 Tensors = dict[str, Tensor]
 

@@ -10,8 +10,9 @@ import pytest
 import safetensors.torch
 import torch
 
-from ssil.errors import UserError
-from ssil.nn import pretrained, read_pretrained
+from ssil.core.errors import UserError
+from ssil.nn import pretrained
+from ssil.nn.pretrained import read_pretrained
 
 TENSORS = {"conv1.weight": torch.ones(9), "bn1.bias": torch.zeros(3)}
 

@@ -5,7 +5,9 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from ssil.nn import LinearHead, Network, Norm, build
+from ssil.nn.heads import LinearHead
+from ssil.nn.network import Network, build
+from ssil.nn.resnet import Norm
 
 DEPTHS = {
     "resnet18": [2] * 4,

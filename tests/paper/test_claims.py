@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 
+from ssil.benchmark.record import Record, TaskRecord, summarise
+from ssil.benchmark.results import Run
 from ssil.cli.claims import QUICK, _numbers
-from ssil.collection import Run
-from ssil.paper.claims import CLAIMS, Claim, check
-from ssil.paper.conditions import HIGH, LOW, MIDDLE, Condition
-from ssil.paper.evidence import Evidence, MissingError
-from ssil.paper.grounds import find_ground
-from ssil.paper.rows import BRANCH, LINES
-from ssil.paper.verdicts import Verdict
-from ssil.record import Record, TaskRecord, summarise
+from ssil.reproduction.conditions import HIGH, LOW, MIDDLE, Condition
+from ssil.reproduction.evidence import Evidence, MissingError
+from ssil.reproduction.paper_claims import CLAIMS, Claim, check
+from ssil.reproduction.presets import find_preset
+from ssil.reproduction.rows import BRANCH, LINES
+from ssil.reproduction.verdicts import Verdict
 
 TASKS = 10
 
@@ -92,7 +92,7 @@ class MadeUp(Evidence):
 
 
 def verdicts(claim: Claim, world: Mapping[str, Facts], seeds: int = 3) -> set[Verdict]:
-    evidence = MadeUp(Path(), find_ground("glyphs"), tuple(range(seeds)), world)
+    evidence = MadeUp(Path(), find_preset("glyphs"), tuple(range(seeds)), world)
     return {finding.verdict for finding in check(claim, evidence)}
 
 
@@ -158,7 +158,7 @@ def test_a_deficit_that_shrinks_is_no_gap_that_widens() -> None:
 def test_joint_training_alone_makes_no_column() -> None:
     lines = ("SS-IL", "Joint")
     for there, begun in ((("Joint",), False), (lines, True)):
-        evidence = MadeUp(Path(), find_ground("glyphs"), (0,), {line: Facts() for line in there})
+        evidence = MadeUp(Path(), find_preset("glyphs"), (0,), {line: Facts() for line in there})
         assert evidence.begun(Condition(), lines) is begun
 
 
@@ -179,7 +179,7 @@ def test_a_claim_asks_for_every_run_it_looks_at(claim: Claim) -> None:
         def has(self, condition: Condition, line: str) -> bool:
             return (condition, line) in {(need.condition, need.line) for need in claim.needs}
 
-    check(claim, Watched(Path(), find_ground("glyphs"), (0,), WORLD))
+    check(claim, Watched(Path(), find_preset("glyphs"), (0,), WORLD))
     assert asked == {(need.condition, need.line) for need in claim.needs}
 
 

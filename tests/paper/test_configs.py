@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from ssil.cli.settings import resolve
-from ssil.paper.scenarios import find
-from ssil.recipes import configure
+from ssil.cli.flags import resolve
+from ssil.learning.registry import configure
+from ssil.reproduction.paper_scenarios import find
 
 FOLDER = Path(__file__).parents[2] / "configs/imagenet-t10-20k"
 EPOCHS: dict[str, Any] = {

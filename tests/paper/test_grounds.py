@@ -5,14 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from ssil.errors import UserError
-from ssil.paper.claims import CLAIMS
-from ssil.paper.conditions import ALL, HIGH, LOW, Condition, setting
-from ssil.paper.evidence import Evidence, MissingError, Need, cells
-from ssil.paper.grounds import FOLDER, find_ground
-from ssil.paper.rows import LINES, ROWS
-from ssil.paper.scenarios import scenarios
-from ssil.record import Record, write_record
+from ssil.benchmark.record import Record, write_record
+from ssil.core.errors import UserError
+from ssil.reproduction.conditions import ALL, HIGH, LOW, Condition, setting
+from ssil.reproduction.evidence import Evidence, MissingError, Need, cells
+from ssil.reproduction.paper_claims import CLAIMS
+from ssil.reproduction.paper_scenarios import scenarios
+from ssil.reproduction.presets import FOLDER, find_preset
+from ssil.reproduction.rows import LINES, ROWS
 
 GROUNDS = sorted(file.stem for file in FOLDER.glob("*.toml"))
 
@@ -20,24 +20,24 @@ GROUNDS = sorted(file.stem for file in FOLDER.glob("*.toml"))
 @pytest.mark.parametrize("name", GROUNDS)
 @pytest.mark.parametrize("row", ROWS)
 def test_every_row_is_a_valid_run_on_every_ground(name: str, row: str) -> None:
-    _, settings = find_ground(name).cell(Condition(), row, 0).described()
+    _, settings = find_preset(name).cell(Condition(), row, 0).described()
     assert settings["method"] == ROWS[row]["method"].partition(",")[0]
 
 
 @pytest.mark.parametrize("name", ["imagenet", "landmark-v2-1k", "landmark-v2-10k"])
 def test_the_paper_s_own_grounds_are_its_scenarios(name: str) -> None:
-    ground = find_ground(name)
+    preset = find_preset(name)
     wanted = [scenario for scenario in scenarios() if scenario.dataset == name]
-    made = [ground.cell(condition, "ssil", 0).settings for condition in ALL]
+    made = [preset.cell(condition, "ssil", 0).settings for condition in ALL]
     for key in ("tasks", "memory", "memory_per_class"):
         assert [settings.get(key) for settings in made] == [getattr(scenario, key) for scenario in wanted]
     assert [settings.get("large_base", False) for settings in made] == [scenario.large_base for scenario in wanted]
 
 
 def test_a_memory_is_stated_per_class() -> None:
-    ground = find_ground("glyphs")
-    assert ground.cell(Condition(level=LOW), "ssil", 0).settings["memory"] == 50
-    growing = ground.cell(Condition(level=HIGH, growing=True), "ssil", 2)
+    preset = find_preset("glyphs")
+    assert preset.cell(Condition(level=LOW), "ssil", 0).settings["memory"] == 50
+    growing = preset.cell(Condition(level=HIGH, growing=True), "ssil", 2)
     assert (growing.settings["memory_per_class"], "memory" in growing.settings) == (4, False)
     assert growing.place == Path("glyphs/base-growing-t10-4/ssil-2")
 
@@ -45,9 +45,9 @@ def test_a_memory_is_stated_per_class() -> None:
 def test_a_ground_of_one_s_own(tmp_path: Path) -> None:
     file = tmp_path / "mine.toml"
     file.write_text('title = "mine"\nclasses = 10\nexemplars = [1, 2, 3]\n[settings]\ndataset = "digits"\n')
-    assert find_ground(str(file)).cell(Condition(), "ft", 0).settings["memory"] == 20
+    assert find_preset(str(file)).cell(Condition(), "ft", 0).settings["memory"] == 20
     with pytest.raises(UserError, match=r"there are .*glyphs"):
-        find_ground("glyph")
+        find_preset("glyph")
 
 
 @pytest.mark.parametrize(
@@ -65,30 +65,30 @@ def test_a_ground_of_one_s_own(tmp_path: Path) -> None:
 def test_a_bad_ground_is_refused(text: str, reason: str, tmp_path: Path) -> None:
     (tmp_path / "mine.toml").write_text(text)
     with pytest.raises(UserError, match=reason):
-        find_ground(str(tmp_path / "mine.toml"))
+        find_preset(str(tmp_path / "mine.toml"))
 
 
 def test_runs_that_several_lines_share_are_made_once() -> None:
-    needed = cells(find_ground("glyphs"), [need for claim in CLAIMS for need in claim.needs], range(2))
+    needed = cells(find_preset("glyphs"), [need for claim in CLAIMS for need in claim.needs], range(2))
     assert len({cell.place for cell in needed}) == len(needed)
     assert {cell.row for cell in needed} <= {line.row for line in LINES.values()}
 
 
 def test_joint_training_needs_one_run_for_all_memories(tmp_path: Path) -> None:
-    ground, table = find_ground("glyphs"), setting() + setting(growing=True)
-    made = cells(ground, [Need(condition, "Joint") for condition in table], [0])
+    preset, table = find_preset("glyphs"), setting() + setting(growing=True)
+    made = cells(preset, [Need(condition, "Joint") for condition in table], [0])
     assert [cell.settings["tasks"] for cell in made] == [10, 20, 5]
     for condition, cell in zip(table, [made[0]] * 3 + made[1:] + [made[0]] * 3 + made[1:], strict=True):
         with pytest.raises(MissingError, match=re.escape(str(cell.place))):
-            Evidence(tmp_path, ground, (0,)).runs(condition, "Joint")
+            Evidence(tmp_path, preset, (0,)).runs(condition, "Joint")
 
 
 def test_evidence_is_found_where_the_cells_put_it(tmp_path: Path) -> None:
-    ground = find_ground("glyphs")
-    folder = tmp_path / ground.cell(Condition(), "ft", 0).place / "il2m"
+    preset = find_preset("glyphs")
+    folder = tmp_path / preset.cell(Condition(), "ft", 0).place / "il2m"
     folder.mkdir(parents=True)
-    evidence = Evidence(tmp_path, ground, (0,))
+    evidence = Evidence(tmp_path, preset, (0,))
     assert not evidence.has(Condition(), "IL2M")
     write_record(folder, Record(config={}, provenance={}, class_order=[], class_names=[], task_sizes=[1]))
     with pytest.raises(MissingError):  # it is not finished
-        Evidence(tmp_path, ground, (0,)).runs(Condition(), "IL2M")
+        Evidence(tmp_path, preset, (0,)).runs(Condition(), "IL2M")

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from ssil.paper.conditions import Condition, setting
-from ssil.paper.grounds import find_ground
-from ssil.paper.published import Accuracy, published
-from ssil.paper.rows import LINES, SUPPLEMENT, TABLE_1
+from ssil.reproduction.conditions import Condition, setting
+from ssil.reproduction.presets import find_preset
+from ssil.reproduction.published import Accuracy, published
+from ssil.reproduction.rows import LINES, SUPPLEMENT, TABLE_1
 
 TRANSCRIPT = Path(__file__).parents[3] / "shared" / "reference" / "paper_results.csv"
 NAMES = {"ImageNet-1K": "imagenet", "Landmark-v2-1K": "landmark-v2-1k", "Landmark-v2-10K": "landmark-v2-10k"}
@@ -54,10 +54,10 @@ def test_the_numbers_are_the_transcript_s() -> None:
             name = NAMES[row["dataset"]]
             amount = row["memory"]
             thousands = int(amount.removesuffix("k")) * 1000 if amount.endswith("k") else 0
-            each = int(amount.partition("/")[0]) if not thousands else thousands // find_ground(name).classes
+            each = int(amount.partition("/")[0]) if not thousands else thousands // find_preset(name).classes
             condition = Condition(
                 int(row["T"]),
-                find_ground(name).exemplars.index(each),
+                find_preset(name).exemplars.index(each),
                 row["setting"].endswith("growing"),
                 row["setting"].startswith("largebase"),
             )

@@ -1,9 +1,9 @@
 import pytest
 
-from ssil.errors import UserError
-from ssil.memory import Fixed, Growing
-from ssil.paper.scenarios import find, scenarios
-from ssil.scenario import task_sizes
+from ssil.benchmark.scenario import task_sizes
+from ssil.core.errors import UserError
+from ssil.learning.memory import FixedBudget, GrowingBudget
+from ssil.reproduction.paper_scenarios import find, scenarios
 
 ROWS = [  # number, name, tasks in all, first task, later tasks, exemplars per class: first -> end, N_M, in tables
     (1, "imagenet-base-fixed-t10-5k", 10, 100, 100, 50, 5, 32, True),
@@ -32,12 +32,14 @@ def test_rows_of_the_table(row: tuple[int, str, int, int, int, int, int, int, bo
     number, name, tasks, first, later, exemplars, in_the_end, replay, in_tables = row
     scenario = find(number)
     sizes = task_sizes(scenario.classes, scenario.tasks, scenario.large_base)
-    room = Growing(scenario.memory_per_class) if scenario.memory_per_class else Fixed(scenario.memory or 0)
+    budget = (
+        GrowingBudget(scenario.memory_per_class) if scenario.memory_per_class else FixedBudget(scenario.memory or 0)
+    )
     assert scenario == find(name) == find(str(number))
     assert (scenario.name, scenario.replay_batch, scenario.in_tables) == (name, replay, in_tables)
     assert (len(sizes), sizes[0], set(sizes[1:])) == (tasks, first, {later})
-    assert set(room.quotas([300] * sizes[0])) == {exemplars}
-    assert set(room.quotas([300] * scenario.classes)) == {in_the_end}
+    assert set(budget.quotas([300] * sizes[0])) == {exemplars}
+    assert set(budget.quotas([300] * scenario.classes)) == {in_the_end}
 
 
 def test_there_are_sixty_and_the_tables_print_forty_five() -> None:

@@ -16,26 +16,26 @@ from torch import Tensor
 
 import tiny
 from fuse import die
-from ssil.bench import Bench
-from ssil.runs import Watcher, run
-from ssil.trainer import Pace
+from ssil.benchmark.runner import RunObserver, run
+from ssil.learning.execution import ExecutionContext
+from ssil.learning.task import Pace
 
 
 class Looks(list[int]):
-    """In place of `Bench.looks`: how many images each look was at."""
+    """In place of `ExecutionContext.looks`: how many images each look was at."""
 
-    looks = staticmethod(Bench.looks)
+    looks = staticmethod(ExecutionContext.looks)
 
-    def __call__(self, bench: Bench, network: Any, indices: Tensor, *more: Any) -> Iterator[Any]:
+    def __call__(self, context: ExecutionContext, network: Any, indices: Tensor, *more: Any) -> Iterator[Any]:
         self.append(len(indices))
-        return self.looks(bench, network, indices, *more)
+        return self.looks(context, network, indices, *more)
 
     def placed(self) -> Any:
         """As a method of the bench."""
         return lambda *given: self(*given)
 
 
-class Mortal(Watcher):
+class Mortal(RunObserver):
     """Is killed at a step, if it is one of those who are."""
 
     def __init__(self, dying: list[int], step: int = 7) -> None:
@@ -55,7 +55,7 @@ def main(dataset: Path, folder: Path, runs: str) -> None:
     torch.set_num_threads(1)
     for name, settings in json.loads(runs).items():
         looks, dying = Looks(), settings.pop("dying", [])
-        Bench.looks = looks.placed()  # type: ignore[method-assign]
+        ExecutionContext.looks = looks.placed()  # type: ignore[method-assign]
         run(tiny.config(dataset, **settings, devices=2, out=folder / name), Mortal(dying))
         (folder / f"{name}-{rank()}").write_text(json.dumps(looks))
 

@@ -8,17 +8,17 @@ import torch
 
 import tiny
 from lessons import IMAGES, SETTINGS, plan_for
-from ssil.batches import Mixed
-from ssil.engine import learn
-from ssil.errors import UserError
-from ssil.memory import Memory
-from ssil.method import Method, Phase, Term
-from ssil.nn import LinearHead
-from ssil.recipes import recipes
-from ssil.record import read_record
-from ssil.runs import run
-from ssil.schedule import Schedule
-from ssil.snapshot import Step
+from ssil.benchmark.record import read_record
+from ssil.benchmark.runner import run
+from ssil.core.errors import UserError
+from ssil.learning.batches import Mixed
+from ssil.learning.engine import learn
+from ssil.learning.memory import Memory
+from ssil.learning.method import Method, Phase, Term
+from ssil.learning.registry import recipes
+from ssil.learning.schedule import Schedule
+from ssil.learning.snapshot import Step
+from ssil.nn.heads import LinearHead
 
 EXACT: dict[str, Any] = SETTINGS | {"norm": "group", "precision": "64-true", "batch": 7}
 
@@ -62,4 +62,4 @@ def test_a_divisor_that_the_labels_do_not_decide_is_refused(dataset: Path) -> No
     method = Method(lambda _: (Phase("main", loss, Mixed(6), Schedule(2, (0.1,))),), head=LinearHead)
     plan = plan_for("ft", dataset, accumulate=2)
     with pytest.raises(UserError, match=r"^method: the divisor of loss part 'ce' .*; leave --accumulate out$"):
-        learn(method, None, Memory(), plan.stream.tasks[0], plan.bench)
+        learn(method, None, Memory(), plan.stream.tasks[0], plan.context)

@@ -11,10 +11,10 @@ from torch import Tensor, fx
 
 import tiny
 from lessons import IMAGES, plan_for
-from ssil import memory as memories
-from ssil.engine import learn
-from ssil.memory import Memory
-from ssil.snapshot import Snapshot
+from ssil.learning import memory as memories
+from ssil.learning.engine import learn
+from ssil.learning.memory import Memory
+from ssil.learning.snapshot import Snapshot
 
 
 @pytest.fixture(autouse=True)
@@ -40,11 +40,11 @@ class Counting(list[fx.GraphModule]):
 def learnt(method: str, dataset: Path, compiler: Counting | None) -> Snapshot:
     """The stream of 3, 1 and 2 classes, learnt."""
     plan = plan_for(method, dataset)
-    bench, memory, snapshot = replace(plan.bench, compiler=compiler), Memory(), None
+    context, memory, snapshot = replace(plan.context, compiler=compiler), Memory(), None
     for task in plan.stream.tasks:
-        snapshot = learn(plan.configured.method, snapshot, memory, task, bench)
-        arrived = memories.by_class(task.indices, bench.samples.labels)
-        memory = memories.update(memory, arrived, task.classes, plan.room, memories.random_selection(bench.random))
+        snapshot = learn(plan.configured.method, snapshot, memory, task, context)
+        arrived = memories.by_class(task.indices, context.samples.labels)
+        memory = memories.update(memory, arrived, task.classes, plan.budget, memories.random_selection(context.random))
     assert snapshot
     return snapshot
 
@@ -60,5 +60,5 @@ def test_a_growing_head_compiles_nothing_anew(method: str, graphs: int, dataset:
 
 
 def test_only_a_run_that_asks_for_it_is_compiled(dataset: Path) -> None:
-    assert plan_for("ft", dataset).bench.compiler is None
-    assert plan_for("ft", dataset, compile=True).bench.compiler == "inductor"
+    assert plan_for("ft", dataset).context.compiler is None
+    assert plan_for("ft", dataset, compile=True).context.compiler == "inductor"

@@ -14,11 +14,11 @@ pytestmark = pytest.mark.slow
 METHOD = """
 import os
 
-from ssil.errors import UserError
-from ssil.registry import register
-from ssil.batches import Mixed
-from ssil.method import Method, Phase, cross_entropy
-from ssil.nn import LinearHead
+from ssil.core.errors import UserError
+from ssil.learning.registry import register
+from ssil.learning.batches import Mixed
+from ssil.learning.method import Method, Phase, cross_entropy
+from ssil.nn.heads import LinearHead
 
 
 @register()

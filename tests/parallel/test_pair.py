@@ -13,10 +13,10 @@ import torch
 import tiny
 from lessons import IMAGES, SETTINGS
 from parallel.pair import Looks
-from ssil.bench import Bench
-from ssil.recipes import recipes
-from ssil.record import Record, read_predictions, read_record
-from ssil.runs import run
+from ssil.benchmark.record import Record, read_predictions, read_record
+from ssil.benchmark.runner import run
+from ssil.learning.execution import ExecutionContext
+from ssil.learning.registry import recipes
 
 pytestmark = pytest.mark.slow
 
@@ -64,7 +64,7 @@ def both(request: pytest.FixtureRequest, dataset: Path, pairs: Path, tmp_path_fa
     """The directories of one process and of two."""
     alone, looks = tmp_path_factory.mktemp("alone") / request.param, Looks()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Bench, "looks", looks.placed())
+        patch.setattr(ExecutionContext, "looks", looks.placed())
         run(tiny.config(dataset, **settings(request.param), out=alone))
     alone.with_name(f"{alone.name}-0").write_text(json.dumps(looks))
     return alone, pairs / request.param

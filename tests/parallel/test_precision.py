@@ -9,7 +9,7 @@ import torch
 
 import tiny
 from lessons import SETTINGS
-from ssil.runs import run
+from ssil.benchmark.runner import run
 
 HALF: dict[str, Any] = SETTINGS | {"precision": "16-mixed", "method": "podnet", "checkpoint_every": "2"}
 

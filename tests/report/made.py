@@ -7,9 +7,9 @@ from typing import Any
 
 import torch
 
-from ssil.collection import Run
-from ssil.metrics import Predictions
-from ssil.record import Record, TaskRecord, write_predictions, write_record
+from ssil.benchmark.record import Record, TaskRecord, write_predictions, write_record
+from ssil.benchmark.results import Run
+from ssil.learning.metrics import Predictions
 
 TRAINING: dict[str, Any] = {
     "epochs": 8,
@@ -66,10 +66,10 @@ def record(
         "seed": 0,
         "options": {},
     }
-    told = {"training": TRAINING, "memory": {"kind": "fixed", "total": 12}, "data_fingerprint": "f00d"}
+    described = {"training": TRAINING, "memory": {"kind": "fixed", "total": 12}, "data_fingerprint": "f00d"}
     classes = sum(sizes)
     made = Record(
-        config=usual | told | config,
+        config=usual | described | config,
         provenance={"ssil": "0.1.0", "torch": "2.13", "command": f"ssil run --method {method}"},
         class_order=list(range(classes)),
         class_names=[f"class {c}" for c in range(classes)],

@@ -7,8 +7,8 @@ import pytest
 
 from report.browser import Browser, path
 from report.made import run
-from ssil.report.page import page
-from ssil.report.sections import sections
+from ssil.reporting.report_page import page
+from ssil.reporting.sections import sections
 
 pytestmark = pytest.mark.slow
 

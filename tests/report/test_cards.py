@@ -3,9 +3,9 @@
 from pathlib import Path
 
 from report.made import TRAINING, run
-from ssil.collection import Run
-from ssil.recipes import configure
-from ssil.report.cards import card, departures, deviations
+from ssil.benchmark.results import Run
+from ssil.learning.registry import configure
+from ssil.reporting.protocol_card import card, departures, deviations
 
 
 def test_what_a_card_says() -> None:

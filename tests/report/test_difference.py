@@ -8,9 +8,9 @@ import pytest
 import torch
 
 from report.made import record, run, written
-from ssil.collection import Run
-from ssil.record import read_predictions, read_record, write_predictions, write_record
-from ssil.report.difference import difference
+from ssil.benchmark.record import read_predictions, read_record, write_predictions, write_record
+from ssil.benchmark.results import Run
+from ssil.reporting.difference import difference
 
 RIGHT = [c for c in range(6) for _ in range(4)]
 

@@ -1,9 +1,9 @@
 """Sentences say what the numbers say."""
 
 from report.made import run, task
-from ssil.collection import Run
-from ssil.report import findings
-from ssil.report.sections import sections
+from ssil.benchmark.results import Run
+from ssil.reporting import findings
+from ssil.reporting.sections import sections
 
 
 def _other(method: str, **last: object) -> Run:

@@ -4,8 +4,8 @@ import csv
 import io
 
 from report.made import run
-from ssil.report.headline import headline, headlines, numbers
-from ssil.report.sections import sections
+from ssil.reporting.headline_table import headline, headlines, numbers
+from ssil.reporting.sections import sections
 
 RUNS = [run("ft", seed=0), run("ft", (80, 50, 30), seed=1), run("ssil", (90, 80, 70)), run("er", (100, 100))]
 BOUND = run("joint", (99, 99, 99), memory={"kind": "unlimited"})

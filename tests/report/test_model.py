@@ -6,11 +6,11 @@ import pytest
 
 from albums import folder, pictures, settings
 from report.browser import Browser
+from ssil.classifier.classifier import update
+from ssil.classifier.holdout import Mark, Marks
+from ssil.classifier.model_directory import ModelVersion
 from ssil.cli import main
-from ssil.model.classifier import update
-from ssil.model.disk import Version
-from ssil.model.quiz import Mark, Marks
-from ssil.report.model import Judged, findings, model_page
+from ssil.reporting.model_page import Judged, findings, model_page
 
 LONG = "a class with a name that is longer than a telephone is wide, or so one should hope"
 
@@ -23,7 +23,7 @@ def judged() -> Judged:
     last = {"new": [LONG], "more": [], "pictures": 8, "old_before": 80.0, "old_after": 60.0, "new_after": 50.0}
     after = Marks({"ant": Mark(1, 2), "bee": Mark(2, 2), "<b>": Mark(0, 2), LONG: Mark(1, 2)}, 12.3, 0.4)
     before = Marks({"ant": Mark(2, 2), "bee": Mark(1, 2), "<b>": Mark(0, 2)}, 10.0, None)
-    return Judged(Version(2, two, (first, last)), after, before)
+    return Judged(ModelVersion(2, two, (first, last)), after, before)
 
 
 def test_what_one_should_know(judged: Judged) -> None:

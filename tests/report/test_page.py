@@ -4,9 +4,9 @@ import json
 import re
 
 from report.made import run
-from ssil.collection import Run
-from ssil.report.page import ACROSS, PARTS, page, tables
-from ssil.report.sections import sections
+from ssil.benchmark.results import Run
+from ssil.reporting.report_page import ACROSS, PARTS, page, tables
+from ssil.reporting.sections import sections
 
 EVIL = "</script><img src=x onerror=alert(1)>"
 

@@ -3,9 +3,9 @@
 import pytest
 
 from report.made import run
-from ssil.record import summarise
-from ssil.report import panels, plots
-from ssil.report.sections import Section, sections
+from ssil.benchmark.record import summarise
+from ssil.reporting import panels, plots
+from ssil.reporting.sections import Section, sections
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from report.made import run
-from ssil.report.sections import sections
+from ssil.reporting.sections import sections
 
 
 def test_a_section_a_stream() -> None:

@@ -1,6 +1,6 @@
 """Tables say the same in all their forms, whatever the cells hold."""
 
-from ssil.report.tables import Table
+from ssil.reporting.text_tables import Table
 
 NASTY = Table(["run | name", "top-1 %"], [['<a_b>, "x"', "1.0 ± 0.5"], ["b\\c", "2"]], frozenset({(0, 1)}))
 

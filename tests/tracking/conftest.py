@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from ssil.record import Record, migrate
+from ssil.benchmark.record import Record, migrate
 
 
 @pytest.fixture

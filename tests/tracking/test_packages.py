@@ -8,10 +8,9 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from ssil.record import Record
-from ssil.tracking import Tracker
-from ssil.tracking.points import Setting, settings
-from ssil.tracking.stores import Mlflow, Wandb
+from ssil.benchmark.record import Record
+from ssil.benchmark.tracking.backends import Mlflow, Setting, Wandb, settings
+from ssil.benchmark.tracking.tracker import Tracker
 
 STEPS = [*range(1, 10)]
 

@@ -7,11 +7,10 @@ from pathlib import Path
 import pytest
 
 import tiny
+from ssil.benchmark.record import Record, read_record
+from ssil.benchmark.tracking.backends import BACKENDS, TensorBoard, history, settings
+from ssil.benchmark.tracking.tracker import Tracker, tracker
 from ssil.cli import launch, main
-from ssil.record import Record, read_record
-from ssil.tracking import Tracker, tracker
-from ssil.tracking.points import history, settings
-from ssil.tracking.stores import STORES, TensorBoard
 
 # ---- TensorBoard
 
@@ -88,7 +87,7 @@ def test_without_a_directory_there_is_no_tracking(command: list[str], capsys: py
     assert capsys.readouterr().err == error
 
 
-@pytest.mark.parametrize("name", STORES)
+@pytest.mark.parametrize("name", BACKENDS)
 def test_a_missing_package_is_named_before_anything_is_written(
     name: str, command: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

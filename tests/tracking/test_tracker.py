@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 import tiny
-from ssil.errors import UserError
-from ssil.record import Record
-from ssil.runs import Watcher, run
-from ssil.tracking import Tracker, Watchers
-from ssil.tracking.points import Setting, history, settings
-from ssil.trainer import Pace
+from ssil.benchmark.record import Record
+from ssil.benchmark.runner import RunObserver, run
+from ssil.benchmark.tracking.backends import Setting, history, settings
+from ssil.benchmark.tracking.tracker import RunObservers, Tracker
+from ssil.core.errors import UserError
+from ssil.learning.task import Pace
 
 STEPS = 9
 
@@ -46,7 +46,7 @@ def track(store: Memo, folder: Path, said: list[str] | None = None) -> Tracker:
     return Tracker(store, folder / "memo.json", (said if said is not None else []).append)
 
 
-def follow(tracker: Watcher, record: Record, done: int = 0, last: int | None = None) -> None:
+def follow(tracker: RunObserver, record: Record, done: int = 0, last: int | None = None) -> None:
     """What a run tells that goes on after `done` tasks; a process that is killed stops after an epoch of `last`."""
     tracker.started(record.after(done))
     for task in record.tasks[done:last]:
@@ -87,9 +87,9 @@ def test_what_a_first_task_has_not_is_left_out(whole: Record) -> None:
 
 
 def test_settings_are_plain(whole: Record) -> None:
-    told = settings(whole)
-    assert (told["method"], told["training.lr"], told["task_sizes"]) == ("ssil", 0.1, "[2, 2, 2]")
-    assert all(isinstance(value, Setting) for value in told.values())
+    described = settings(whole)
+    assert (described["method"], described["training.lr"], described["task_sizes"]) == ("ssil", 0.1, "[2, 2, 2]")
+    assert all(isinstance(value, Setting) for value in described.values())
 
 
 # ---- each point once
@@ -139,7 +139,7 @@ def test_a_finished_run_is_sent_once(whole: Record, tmp_path: Path) -> None:
     assert len(store.begun) == len(store.ended) == 1
 
 
-class Stop(Watcher):
+class Stop(RunObserver):
     """Stops after so many steps."""
 
     def __init__(self, steps: int) -> None:
@@ -155,7 +155,7 @@ def test_a_run_stopped_anywhere_is_tracked_once(steps: int, tmp_path: Path) -> N
     data = tiny.patterns(tmp_path / "patterns.npz", [5] * 5)
     config, store = tiny.config(data, task_sizes=(3, 2), epochs=3, memory=8, out=tmp_path / "out"), Memo()
     with pytest.raises(KeyboardInterrupt), track(store, tmp_path) as tracked:
-        run(config, Watchers(tracked, Stop(steps)))
+        run(config, RunObservers(tracked, Stop(steps)))
     with track(store, tmp_path) as tracked:
         record = run(config, tracked)
     for _, values in store.points:
@@ -184,11 +184,11 @@ def test_what_can_not_begin_is_refused(whole: Record, tmp_path: Path) -> None:
 def test_several_watchers(whole: Record) -> None:
     heard: list[tuple[str, Any]] = []
 
-    class Ear(Watcher):
+    class Ear(RunObserver):
         def __getattribute__(self, name: str) -> Any:
             return lambda *said: heard.append((name, said))
 
-    both = Watchers(Ear(), Ear())
+    both = RunObservers(Ear(), Ear())
     pace, losses = Pace("main", 1, 2, 0, 1, 8), {"main": {"ce": [1.0]}}
     calls = {
         "reading": (1, 2),
@@ -201,6 +201,6 @@ def test_several_watchers(whole: Record) -> None:
     for name, said in calls.items():
         getattr(both, name)(*said)
     assert heard == [call for call in calls.items() for _ in both.watchers]
-    assert {name for name in vars(Watcher) if not name.startswith("_")} <= {*calls, "should_stop"}
-    assert Watchers(Watcher(), Stop(1)).should_stop()
-    assert not Watchers(Watcher(), Stop(2)).should_stop()
+    assert {name for name in vars(RunObserver) if not name.startswith("_")} <= {*calls, "should_stop"}
+    assert RunObservers(RunObserver(), Stop(1)).should_stop()
+    assert not RunObservers(RunObserver(), Stop(2)).should_stop()

@@ -7,8 +7,8 @@ from difflib import get_close_matches
 
 from cyclopts import App, CycloptsError, Group, UnknownCommandError, UnusedCliTokensError
 
-from ssil import __version__
-from ssil.errors import RefusedError, UserError
+from ssil.core import __version__
+from ssil.core.errors import RefusedError, UserError
 
 COMMANDS = {
     "demo": "Compare three methods on a small stream, in under 3 minutes.",

@@ -4,8 +4,8 @@ import csv
 import sys
 from typing import Literal
 
-from ssil.cli.output import json_line
-from ssil.model.classifier import Guess
+from ssil.classifier.classifier import Guess
+from ssil.cli.terminal import json_line
 
 UNKNOWN = "unknown"
 

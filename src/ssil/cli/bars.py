@@ -7,12 +7,12 @@ from rich.console import Group, RenderableType
 from rich.live import Live
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-from ssil.cli.output import console
-from ssil.cli.tables import results, title
+from ssil.benchmark.record import Record
+from ssil.benchmark.runner import share_done
+from ssil.cli.terminal import console
+from ssil.cli.terminal_tables import results, title
 from ssil.cli.watch import Reporter, phase
-from ssil.record import Record
-from ssil.runs import share_done
-from ssil.trainer import Pace
+from ssil.learning.task import Pace
 
 UNIT = 10_000
 """What a bar counts for a whole stream, and for a whole task."""

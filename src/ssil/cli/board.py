@@ -13,18 +13,19 @@ from rich.console import Group, RenderableType
 from rich.live import Live
 from rich.table import Table
 
-from ssil.cli.output import console, table
-from ssil.cli.tables import seconds
-from ssil.collection import Run, variants
-from ssil.errors import UserError
-from ssil.grid import Cell, Outcome, Watcher, carry_out, finished
-from ssil.grid.estimate import expected, probe, remaining
-from ssil.metrics import newest_share
-from ssil.record import Record
-from ssil.statistics import estimate
+from ssil.benchmark.estimates import estimate
+from ssil.benchmark.grid.cells import Cell, finished
+from ssil.benchmark.grid.forecast import expected, probe, remaining
+from ssil.benchmark.grid.process_pool import GridObserver, Outcome, carry_out
+from ssil.benchmark.record import Record
+from ssil.benchmark.results import Run, variants
+from ssil.cli.terminal import console, table
+from ssil.cli.terminal_tables import seconds
+from ssil.core.errors import UserError
+from ssil.learning.metrics import newest_share
 
 if TYPE_CHECKING:
-    from ssil.grid.cluster import Cluster  # brings ray, which few have
+    from ssil.benchmark.grid.cluster import Cluster  # brings ray, which few have
 
 RECENT = 8
 """How many of the runs that ended last are shown."""
@@ -69,7 +70,7 @@ def _foresee(left: Sequence[Cell], done: int, known: Mapping[Cell, float], root:
     screen.print(f"{done} of {done + len(left)} runs are done" + (f"; the others: {cost}" if left else ""))
 
 
-class Lines(Watcher):
+class Lines(GridObserver):
     """A line when a run begins and when it ends."""
 
     def __init__(self, cells: Sequence[Cell], known: Mapping[Cell, float], jobs: int) -> None:

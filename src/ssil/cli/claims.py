@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import App, Parameter
 
 from ssil.cli.grid import DataRoot, DryRun, Jobs, Out, ReadOnly
-from ssil.cli.output import console, table
-from ssil.errors import UserError
+from ssil.cli.terminal import console, table
+from ssil.core.errors import UserError
 
 if TYPE_CHECKING:
-    from ssil.paper.claims import Finding
+    from ssil.reproduction.paper_claims import Finding
 
 app = App(
     name="claims",
@@ -25,7 +25,7 @@ claims.md and claims.csv.
 
 Data: glyphs (synthetic, needs nothing), cifar100, cifar100-uneven, omniglot, or
 at the paper's scale imagenet, landmark-v2-1k, landmark-v2-10k; or a file of
-your own, like those in src/ssil/paper/grounds/.
+your own, like those in src/ssil/reproduction/preset_files/.
 
 Examples:
   ssil claims --quick --jobs 2
@@ -56,20 +56,20 @@ def claims(
     numbers = _numbers(claims or (QUICK if quick else "1-20"))
     count = (1 if quick else 3) if seeds is None else seeds
     from ssil.cli.board import carry_out_left  # brings torch
-    from ssil.paper.claims import CLAIMS, check
-    from ssil.paper.evidence import Evidence, cells
-    from ssil.paper.grounds import find_ground
+    from ssil.reproduction.evidence import Evidence, cells
+    from ssil.reproduction.paper_claims import CLAIMS, check
+    from ssil.reproduction.presets import find_preset
 
-    ground, asked = find_ground(data), [claim for claim in CLAIMS if claim.number in numbers]
-    needed = cells(ground.at(data_root), [need for claim in asked for need in claim.needs], range(count))
+    preset, asked = find_preset(data), [claim for claim in CLAIMS if claim.number in numbers]
+    needed = cells(preset.at(data_root), [need for claim in asked for need in claim.needs], range(count))
     complete = read_only or carry_out_left(needed, out, jobs, dry_run)
     if dry_run:
         return
-    evidence = Evidence(out, ground, tuple(range(count)))
+    evidence = Evidence(out, preset, tuple(range(count)))
     findings = [finding for claim in asked for finding in check(claim, evidence)]
     if not any(finding.effects for finding in findings):
         raise UserError(f"out: {out} has no run that says something of these claims, not even {findings[0].missing}")
-    _tell(findings, out / ground.name)
+    _tell(findings, out / preset.name)
     if not complete:
         raise SystemExit(1)
 
@@ -91,7 +91,7 @@ def _numbers(text: str) -> set[int]:
 
 
 def _tell(findings: Sequence["Finding"], folder: Path) -> None:
-    from ssil.report.claims import findings_table, tally
+    from ssil.reproduction.claims_table import findings_table, tally
 
     made = findings_table(findings)
     folder.mkdir(parents=True, exist_ok=True)

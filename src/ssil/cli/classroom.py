@@ -7,14 +7,14 @@ from typing import Any, TextIO
 
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
+from ssil.classifier.learn_command import Limits, Published, drops, learn
 from ssil.cli.heap import keep_freed_memory
 from ssil.cli.interrupts import Interrupts
 from ssil.cli.model_page import needs_plotly, write_page
-from ssil.cli.output import console, json_line, table
-from ssil.cli.tables import seconds
-from ssil.model.learning import Limits, Published, drops, learn
-from ssil.trainer import Pace
-from ssil.trainer import Progress as Course
+from ssil.cli.terminal import console, json_line, table
+from ssil.cli.terminal_tables import seconds
+from ssil.learning.task import Pace
+from ssil.learning.task import Progress as Course
 
 WORST = 10
 """How many of the classes that got worse are named."""
@@ -45,7 +45,7 @@ def teach(
     )
     row = bars.add_task("looking at the pictures", total=None)
 
-    def told(done: int, files: int) -> None:
+    def on_progress(done: int, files: int) -> None:
         bars.update(row, completed=done, total=files)
         stop()
 
@@ -59,7 +59,7 @@ def teach(
 
     with Interrupts() as interrupts, bars:
         interrupts.training = True
-        made = learn(model, images, given, limits, told, watch, init, minutes, trusted)
+        made = learn(model, images, given, limits, on_progress, watch, init, minutes, trusted)
     if json:
         _remark(made, sys.stderr)
         json_line(version=made.version.number, **made.version.history[-1])

@@ -8,18 +8,18 @@ from typing import Any
 from rich.console import RenderableType
 from rich.table import Table
 
+from ssil.benchmark.config import make_config
+from ssil.benchmark.record import Record
+from ssil.benchmark.runner import run
 from ssil.cli.bars import Bars
 from ssil.cli.interrupts import saying_how_to_go_on
-from ssil.cli.output import console, table
-from ssil.cli.tables import summary_of
+from ssil.cli.terminal import console, table
+from ssil.cli.terminal_tables import summary_of
 from ssil.cli.watch import Lines, Reporter
-from ssil.config import make_config
-from ssil.figures.confusion import task_confusion
-from ssil.figures.curves import accuracy_curves
-from ssil.figures.style import save
-from ssil.metrics import newest_share
-from ssil.record import Record
-from ssil.runs import run
+from ssil.learning.metrics import newest_share
+from ssil.reporting.figures.confusion import task_confusion
+from ssil.reporting.figures.curves import accuracy_curves
+from ssil.reporting.figures.style import save
 
 
 def compare(methods: Sequence[str], settings: Mapping[str, Any], out: Path) -> None:

@@ -3,8 +3,8 @@
 from cyclopts import App
 from rich.markup import escape
 
-from ssil import data
-from ssil.cli.output import Json, console, json_line, table
+from ssil.cli.terminal import Json, console, json_line, table
+from ssil.data import load
 
 app = App(
     name="datasets",
@@ -17,7 +17,7 @@ app = App(
 @app.default
 def datasets(*, json: Json = False) -> None:
     """List the data sets."""
-    known = data.describe()
+    known = load.describe()
     if json:
         for info in known:
             json_line(**info._asdict())

@@ -9,11 +9,11 @@ from cyclopts import App, Parameter
 from rich.markup import escape
 from rich.table import Table
 
-from ssil.cli.output import Json, console, json_line, table
-from ssil.collection import Run
-from ssil.record import read_record
-from ssil.report.difference import Difference, difference
-from ssil.report.headline import COLUMNS
+from ssil.benchmark.record import read_record
+from ssil.benchmark.results import Run
+from ssil.cli.terminal import Json, console, json_line, table
+from ssil.reporting.difference import Difference, difference
+from ssil.reporting.headline_table import COLUMNS
 
 app = App(
     name="diff",

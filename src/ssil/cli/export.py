@@ -5,8 +5,8 @@ from typing import Annotated
 
 from cyclopts import App, Parameter
 
-from ssil.cli.output import Trust, console
-from ssil.errors import UserError
+from ssil.cli.terminal import Trust, console
+from ssil.core.errors import UserError
 
 app = App(
     name="export",
@@ -32,9 +32,9 @@ def export(
     trust: Trust = None,
 ) -> None:
     """Write a model as an ONNX file, for other programs."""
+    from ssil.classifier.model_directory import ModelDirectory
+    from ssil.classifier.onnx_export import export as write
     from ssil.data.assemble import transform  # brings torch
-    from ssil.model.disk import ModelDirectory
-    from ssil.model.export import export as write
 
     found = ModelDirectory(model, trust or ()).load(version)
     known, settings, look = found.classifier, found.classifier.settings, found.classifier.settings.look()

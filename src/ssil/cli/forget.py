@@ -5,7 +5,7 @@ from typing import Annotated
 
 from cyclopts import App, Parameter
 
-from ssil.cli.output import Trust, console
+from ssil.cli.terminal import Trust, console
 
 app = App(
     name="forget",
@@ -26,8 +26,8 @@ def forget(
     trust: Trust = None,
 ) -> None:
     """Let a model forget a class, and erase the pictures it keeps of it."""
-    from ssil.model import changes  # brings torch
-    from ssil.model.disk import ModelDirectory
+    from ssil.classifier import edits  # brings torch
+    from ssil.classifier.model_directory import ModelDirectory
 
-    made = changes.forget(ModelDirectory(model, trust or ()), name)
+    made = edits.forget(ModelDirectory(model, trust or ()), name)
     console().print(f"{model}: version {made.number} knows no {name!r}; its pictures are erased", markup=False)

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
 from cyclopts import App, Group, Parameter
 
-from ssil.cli.output import console
-from ssil.errors import UserError
+from ssil.cli.terminal import console
+from ssil.core.errors import UserError
 
 if TYPE_CHECKING:
-    from ssil.grid.cluster import Cluster
+    from ssil.benchmark.grid.cluster import Cluster
 
 Item = TypeVar("Item")
 
@@ -80,9 +80,10 @@ def grid(
     ] = None,
 ) -> None:
     """Run methods in scenarios with seeds, as many at once as you like; go on where it stopped."""
+    from ssil.benchmark.grid.cells import finished
+    from ssil.benchmark.grid.grid_file import read_spec
+    from ssil.benchmark.results import find_runs
     from ssil.cli.board import carry_out_left, results  # brings torch
-    from ssil.collection import find_runs
-    from ssil.grid import finished, read_spec
 
     cluster = _cluster(on, jobs, address=address, cpus=cpus, gpus=gpus, retries=retries)
     root, cells = out or Path("runs") / spec.stem, some(read_spec(spec), part)
@@ -110,7 +111,7 @@ def _cluster(on: str | None, jobs: int, **asked: Any) -> "Cluster | None":
         raise UserError("jobs: on a cluster, --cpus and --gpus decide how many runs there are at once")
     if not find_spec("ray"):
         raise UserError("on: ray is missing; install it with pip install 'ssil[cluster]'")
-    from ssil.grid.cluster import Cluster  # brings ray and torch
+    from ssil.benchmark.grid.cluster import Cluster  # brings ray and torch
 
     return Cluster(**given)
 

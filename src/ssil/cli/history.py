@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from cyclopts import App, Parameter
 
-from ssil.cli.output import Json, console, json_line, table
+from ssil.cli.terminal import Json, console, json_line, table
 
 app = App(
     name="history",
@@ -19,7 +19,7 @@ app = App(
 @app.default
 def history(model: Annotated[Path, Parameter(help="the model's directory")], /, *, json: Json = False) -> None:
     """List a model's versions, what each has learnt, and what that did to the classes before."""
-    from ssil.model.disk import ModelDirectory  # brings torch
+    from ssil.classifier.model_directory import ModelDirectory  # brings torch
 
     directory = ModelDirectory(model)
     current = directory.known_current()

@@ -5,11 +5,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import App, Parameter
 
-from ssil.cli.output import Json, Trust, console, json_line, table
+from ssil.cli.terminal import Json, Trust, console, json_line, table
 
 if TYPE_CHECKING:
-    from ssil.model.disk import Version
-    from ssil.model.quiz import Marks
+    from ssil.classifier.holdout import Marks
+    from ssil.classifier.model_directory import ModelVersion
 
 app = App(
     name="inspect",
@@ -31,9 +31,9 @@ def inspect(
     json: Json = False,
 ) -> None:
     """Show a model's classes, what it keeps of each, and how well it knows it."""
+    from ssil.classifier.classifier import judged
+    from ssil.classifier.model_directory import ModelDirectory
     from ssil.cli.model_page import needs_plotly, write_page  # brings torch
-    from ssil.model.classifier import judged
-    from ssil.model.disk import ModelDirectory
 
     if html:
         needs_plotly()
@@ -66,7 +66,7 @@ def inspect(
     screen.print(shown)
 
 
-def _rows(found: "Version", marks: "Marks | None") -> list[dict[str, Any]]:
+def _rows(found: "ModelVersion", marks: "Marks | None") -> list[dict[str, Any]]:
     """What is known of each class."""
     known = found.classifier
     return [

@@ -6,17 +6,17 @@ from collections.abc import Mapping
 from contextlib import nullcontext
 from pathlib import Path
 
+from ssil.benchmark.config import RunConfig
+from ssil.benchmark.record import Record
+from ssil.benchmark.runner import run
+from ssil.benchmark.tracking.tracker import RunObservers, Tracker, tracker
 from ssil.cli.bars import Bars
 from ssil.cli.heap import keep_freed_memory
 from ssil.cli.interrupts import saying_how_to_go_on
-from ssil.cli.output import console, json_line
-from ssil.cli.tables import headlines, results, sentence, title
+from ssil.cli.terminal import console, json_line
+from ssil.cli.terminal_tables import headlines, results, sentence, title
 from ssil.cli.watch import JsonLines, Lines, Reporter
-from ssil.config import RunConfig
-from ssil.record import Record
-from ssil.runs import run
-from ssil.snapshot import MAIN
-from ssil.tracking import Tracker, Watchers, tracker
+from ssil.learning.snapshot import MAIN
 
 
 def launch(config: RunConfig, json: bool) -> None:
@@ -24,7 +24,7 @@ def launch(config: RunConfig, json: bool) -> None:
     keep_freed_memory()
     reporter, tracked = _reporter(json), _tracker(config, json)
     with saying_how_to_go_on(config.out), reporter, tracked or nullcontext():
-        run(config, Watchers(reporter, tracked) if tracked else reporter)
+        run(config, RunObservers(reporter, tracked) if tracked else reporter)
     if isinstance(reporter, JsonLines):
         for name, record in reversed([*reporter.records.items()]):
             _summarise(name, record, config.out)

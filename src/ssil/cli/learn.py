@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 from cyclopts import App, Parameter
 
-from ssil.cli.output import Json, Trust
+from ssil.cli.terminal import Json, Trust
 
 app = App(
     name="learn",
@@ -63,9 +63,9 @@ def learn(
     json: Json = False,
 ) -> None:
     """Learn new classes, or more of known ones, and keep the old."""
+    from ssil.classifier.learn_command import Limits
     from ssil.cli.classroom import teach  # brings torch
-    from ssil.cli.settings import options
-    from ssil.model.learning import Limits
+    from ssil.cli.flags import options
 
     asked: dict[str, Any] = {
         "method": method,

@@ -10,11 +10,10 @@ from rich.console import Group, RenderableType
 from rich.markup import escape
 from rich.table import Table
 
-from ssil.cli.output import Json, console, json_line, table
-from ssil.method import Needs
-from ssil.recipes import find_recipe, recipes
-from ssil.registry import PROFILES, Recipe
-from ssil.schedule import Training
+from ssil.cli.terminal import Json, console, json_line, table
+from ssil.learning.method import Needs
+from ssil.learning.registry import PROFILES, Recipe, find_recipe, recipes
+from ssil.learning.schedule import Training
 
 app = App(
     name="methods",

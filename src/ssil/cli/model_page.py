@@ -3,10 +3,10 @@
 from importlib.util import find_spec
 from pathlib import Path
 
-from ssil.errors import UserError
-from ssil.files import replacing
-from ssil.model.disk import Version
-from ssil.model.quiz import Marks
+from ssil.classifier.holdout import Marks
+from ssil.classifier.model_directory import ModelVersion
+from ssil.core.errors import UserError
+from ssil.core.files import replacing
 
 
 def needs_plotly() -> None:
@@ -15,9 +15,9 @@ def needs_plotly() -> None:
         raise UserError("html: plotly is missing; install it with pip install 'ssil[report]'")
 
 
-def write_page(path: Path, title: str, version: Version, after: Marks | None, before: Marks | None = None) -> None:
+def write_page(path: Path, title: str, version: ModelVersion, after: Marks | None, before: Marks | None = None) -> None:
     """A version as a page."""
-    from ssil.report.model import Judged, model_page
+    from ssil.reporting.model_page import Judged, model_page
 
     try:
         with replacing(path) as file:

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from cyclopts import App, Parameter
 
 from ssil.cli.grid import DataRoot, DryRun, Jobs, Out, ReadOnly
-from ssil.cli.output import console, table
-from ssil.errors import UserError
+from ssil.cli.terminal import console, table
+from ssil.core.errors import UserError
 
 if TYPE_CHECKING:
-    from ssil.paper.evidence import Evidence, Need
-    from ssil.paper.grounds import Ground
-    from ssil.report.items import Item
-    from ssil.report.tables import Table
+    from ssil.reporting.text_tables import Table
+    from ssil.reproduction.evidence import Evidence, Need
+    from ssil.reproduction.items import Item
+    from ssil.reproduction.presets import Preset
 
 app = App(
     name="paper",
@@ -62,25 +62,25 @@ def paper(
 ) -> None:
     """List the paper's tables and figures, or run what they need and make them."""
     from ssil.cli.board import carry_out_left  # brings torch and matplotlib
-    from ssil.paper.evidence import Evidence, cells
-    from ssil.paper.grounds import find_ground
+    from ssil.reproduction.evidence import Evidence, cells
+    from ssil.reproduction.presets import find_preset
 
-    ground = find_ground(data or (SMALL[dataset] if scale == "small" else dataset))
+    preset = find_preset(data or (SMALL[dataset] if scale == "small" else dataset))
     chosen = _chosen(names)
     if not chosen:
         _list()
         return
-    needed = cells(ground.at(data_root), _needs(chosen, ground, only), range(seeds))
+    needed = cells(preset.at(data_root), _needs(chosen, preset, only), range(seeds))
     complete = read_only or carry_out_left(needed, out, jobs, dry_run)
     if dry_run:
         return
-    _make(chosen, Evidence(out, ground, tuple(range(seeds))))
+    _make(chosen, Evidence(out, preset, tuple(range(seeds))))
     if not complete:
         raise SystemExit(1)
 
 
 def _chosen(names: Sequence[str]) -> "Sequence[Item]":
-    from ssil.report.items import ITEMS
+    from ssil.reproduction.items import ITEMS
 
     known = {item.name: item for item in ITEMS}
     if "all" in names:
@@ -92,8 +92,8 @@ def _chosen(names: Sequence[str]) -> "Sequence[Item]":
     return [known[name] for name in names]
 
 
-def _needs(items: "Iterable[Item]", ground: "Ground", only: str | None) -> "list[Need]":
-    columns = {need: ground.column(need.condition) for item in items for need in item.needs}
+def _needs(items: "Iterable[Item]", preset: "Preset", only: str | None) -> "list[Need]":
+    columns = {need: preset.column(need.condition) for item in items for need in item.needs}
     wanted = [need for need, name in columns.items() if fnmatch(name, only or "*")]
     if only and not wanted:
         there = ", ".join(dict.fromkeys(columns.values())) or "none"
@@ -102,7 +102,7 @@ def _needs(items: "Iterable[Item]", ground: "Ground", only: str | None) -> "list
 
 
 def _list() -> None:
-    from ssil.report.items import ITEMS
+    from ssil.reproduction.items import ITEMS
 
     made = table("name", "what it shows", "runs", words=2)
     for item in ITEMS:
@@ -112,10 +112,10 @@ def _list() -> None:
 
 
 def _make(items: "Iterable[Item]", evidence: "Evidence") -> None:
-    from ssil.figures.style import save
-    from ssil.paper.evidence import MissingError
+    from ssil.reporting.figures.style import save
+    from ssil.reproduction.evidence import MissingError
 
-    screen, folder = console(), evidence.root / evidence.ground.name
+    screen, folder = console(), evidence.root / evidence.preset.name
     for item in items:
         try:
             tables, figures = item.tables(evidence), item.figures(evidence)
@@ -131,7 +131,7 @@ def _make(items: "Iterable[Item]", evidence: "Evidence") -> None:
             screen.print(f"{item.name}: {path}.md, .tex, .csv")
         absent = [need for need in item.needs if not evidence.has(need.condition, need.line)]
         if absent:
-            first = f"{absent[0].line} in {evidence.ground.column(absent[0].condition)}"
+            first = f"{absent[0].line} in {evidence.preset.column(absent[0].condition)}"
             screen.print(f"{item.name}: lacks {len(absent)} of {len(item.needs)} lines, the first is {first}")
         for end, figure in figures.items():
             path = folder / "figures" / "-".join(filter(None, (item.name, end)))

@@ -6,8 +6,8 @@ from typing import Annotated
 
 from cyclopts import App, Parameter
 
-from ssil.cli.output import Json, Trust
-from ssil.errors import UserError
+from ssil.cli.terminal import Json, Trust
+from ssil.core.errors import UserError
 
 app = App(
     name="predict",
@@ -38,10 +38,10 @@ def predict(
     """Name what is on pictures, with probabilities."""
     if top < 1 or not 0 <= unknown <= 1:
         raise UserError("top: give 1 or more; unknown: give a probability from 0 to 1")
+    from ssil.classifier.classifier import guesses
+    from ssil.classifier.model_directory import ModelDirectory
+    from ssil.classifier.prediction_inputs import gallery
     from ssil.cli.answers import Answers  # brings torch
-    from ssil.model.classifier import guesses
-    from ssil.model.disk import ModelDirectory
-    from ssil.model.gallery import gallery
 
     classifier = ModelDirectory(model, trust or ()).load(version).classifier
     answers, unreadable = Answers("json" if json else "csv" if csv else "plain", unknown), 0

@@ -5,8 +5,8 @@ from typing import Annotated
 
 from cyclopts import App, Parameter
 
-from ssil.cli.output import console
-from ssil.errors import UserError
+from ssil.cli.terminal import console
+from ssil.core.errors import UserError
 
 app = App(
     name="prune",
@@ -29,7 +29,7 @@ def prune(
     """Remove a model's old versions, and the pictures that only they refer to."""
     if keep < 1:
         raise UserError(f"keep: {keep} versions are no model; give 1 or more")
-    from ssil.model.shelf import Shelf  # brings torch
+    from ssil.classifier.versions import Shelf  # brings torch
 
     shelf = Shelf(model)
     shelf.current()  # before a lock makes a folder of a name that is misspelt

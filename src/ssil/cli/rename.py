@@ -5,7 +5,7 @@ from typing import Annotated
 
 from cyclopts import App, Parameter
 
-from ssil.cli.output import Trust, console
+from ssil.cli.terminal import Trust, console
 
 app = App(name="rename", help_epilogue="Examples:\n  ssil rename birds sparow sparrow")
 
@@ -20,8 +20,8 @@ def rename(
     trust: Trust = None,
 ) -> None:
     """Give a model's class another name."""
-    from ssil.model import changes  # brings torch
-    from ssil.model.disk import ModelDirectory
+    from ssil.classifier import edits  # brings torch
+    from ssil.classifier.model_directory import ModelDirectory
 
-    made = changes.rename(ModelDirectory(model, trust or ()), old, new)
+    made = edits.rename(ModelDirectory(model, trust or ()), old, new)
     console().print(f"{model}: {old!r} is {new!r} from version {made.number} on", markup=False)

@@ -7,9 +7,9 @@ from typing import Annotated
 
 from cyclopts import App, Parameter
 
-from ssil.collection import find_runs
-from ssil.errors import UserError
-from ssil.files import replacing
+from ssil.benchmark.results import find_runs
+from ssil.core.errors import UserError
+from ssil.core.files import replacing
 
 app = App(
     name="report",
@@ -32,8 +32,8 @@ def report(
     """Make a page of the results of runs: tables, curves, heat maps, bias, cost, protocols."""
     if not find_spec("plotly"):
         raise UserError("report: plotly is missing; install it with pip install 'ssil[report]'")
-    from ssil.report.page import page, tables
-    from ssil.report.sections import sections
+    from ssil.reporting.report_page import page, tables
+    from ssil.reporting.sections import sections
 
     given = find_runs([directory, *more])
     for path in (directory, *more):

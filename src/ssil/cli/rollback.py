@@ -5,7 +5,7 @@ from typing import Annotated
 
 from cyclopts import App, Parameter
 
-from ssil.cli.output import Trust, console
+from ssil.cli.terminal import Trust, console
 
 app = App(
     name="rollback",
@@ -27,7 +27,7 @@ def rollback(
     trust: Trust = None,
 ) -> None:
     """Let another version of a model be the current one."""
-    from ssil.model.disk import ModelDirectory  # brings torch
+    from ssil.classifier.model_directory import ModelDirectory  # brings torch
 
     directory = ModelDirectory(model, trust or ())
     before = directory.known_current()

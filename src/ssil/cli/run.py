@@ -5,8 +5,8 @@ from typing import Annotated, Any
 
 from cyclopts import App, Parameter
 
-from ssil.cli.output import Json
-from ssil.cli.settings import GROUPS, resolve, with_flags
+from ssil.cli.flags import GROUPS, resolve, with_flags
+from ssil.cli.terminal import Json
 
 app = App(
     name="run",

@@ -4,8 +4,8 @@ from dataclasses import asdict
 
 from cyclopts import App
 
-from ssil.cli.output import Json, console, json_line, table
-from ssil.paper import scenarios as paper
+from ssil.cli.terminal import Json, console, json_line, table
+from ssil.reproduction import paper_scenarios as paper
 
 app = App(
     name="scenarios",

@@ -9,11 +9,11 @@ from typing import Annotated
 from cyclopts import App, Parameter
 from rich.console import Console
 
-from ssil.cli.output import Json, console, json_line
-from ssil.cli.tables import confusion, evaluations, hardest, headlines, results, summary_of, title
-from ssil.errors import UserError
-from ssil.metrics import Evaluation, backward_transfer, evaluate_run, newest_share
-from ssil.record import Record, read_predictions, read_record
+from ssil.benchmark.record import Record, read_predictions, read_record
+from ssil.cli.terminal import Json, console, json_line
+from ssil.cli.terminal_tables import confusion, evaluations, hardest, headlines, results, summary_of, title
+from ssil.core.errors import UserError
+from ssil.learning.metrics import Evaluation, backward_transfer, evaluate_run, newest_share
 
 app = App(
     name="show",

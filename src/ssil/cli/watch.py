@@ -5,12 +5,12 @@ from collections.abc import Mapping
 from types import TracebackType
 from typing import Self
 
+from ssil.benchmark.record import Record
+from ssil.benchmark.runner import RunObserver
 from ssil.cli.interrupts import Interrupts
-from ssil.cli.output import json_line
-from ssil.cli.tables import line, title
-from ssil.record import Record
-from ssil.runs import Watcher
-from ssil.trainer import Pace
+from ssil.cli.terminal import json_line
+from ssil.cli.terminal_tables import line, title
+from ssil.learning.task import Pace
 
 EVERY = 5.0
 """Seconds between two plain lines about a task that is still being learnt."""
@@ -21,7 +21,7 @@ def phase(pace: Pace) -> str:
     return f"{pace.phase}, " if pace.parts > 1 else ""
 
 
-class Reporter(Watcher):
+class Reporter(RunObserver):
     """Follows runs and says nothing. `with` it, Ctrl-C waits for the next step."""
 
     def __init__(self) -> None:

@@ -9,14 +9,14 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from ssil.data.augment import Transform
+from ssil.core.errors import UserError
+from ssil.core.randomness import Randomness
+from ssil.core.samples import Samples
+from ssil.data.augmentation import Transform
 from ssil.data.dataset import Dataset, split
-from ssil.data.encoded import Encoded, Viewed
-from ssil.data.listing import Files, Flags, Labels, Listing, Look, Remark, plain
-from ssil.data.survey import Survey
-from ssil.errors import UserError
-from ssil.randomness import Randomness
-from ssil.types import Samples
+from ssil.data.encoded_images import Encoded, Viewed
+from ssil.data.file_validation import FileValidation
+from ssil.data.image_index import Files, Flags, ImageIndex, Labels, Preprocessing, Remark, plain
 
 TESTED = 0.2
 """The part of each class that is for testing, where the source leaves it open."""
@@ -24,7 +24,7 @@ TESTED = 0.2
 BLOCK = 256
 
 
-def assemble(listing: Listing, survey: Survey, seed: int, threads: int, most: int | None = None) -> Dataset:
+def assemble(listing: ImageIndex, survey: FileValidation, seed: int, threads: int, most: int | None = None) -> Dataset:
     """The good images of a listing, at most so many a class to train on; a class that has none is left out."""
     rows = survey.good.nonzero()[0]
     labels = listing.labels[rows]
@@ -54,7 +54,7 @@ def assemble(listing: Listing, survey: Survey, seed: int, threads: int, most: in
     return Dataset(listing.name, part(trained), part(tested), names, transform(look), remarks=remarks)
 
 
-def _tested(listing: Listing, rows: Labels, labels: Labels, seed: int) -> Flags:
+def _tested(listing: ImageIndex, rows: Labels, labels: Labels, seed: int) -> Flags:
     if listing.tested is not None:
         return listing.tested[rows]
     tested = np.zeros(len(rows), dtype=bool)
@@ -73,7 +73,7 @@ def _few(which: Flags, labels: Labels, names: tuple[str, ...], most: int, seed: 
     return few
 
 
-def on_classes(listing: Listing, survey: Survey) -> list[Remark]:
+def on_classes(listing: ImageIndex, survey: FileValidation) -> list[Remark]:
     """Remarks on classes that can't be learnt, or not be tested."""
     labels, good = listing.labels, survey.good
     count = len(listing.classes)
@@ -93,18 +93,18 @@ def on_classes(listing: Listing, survey: Survey) -> list[Remark]:
     return remarks
 
 
-def _leaked(listing: Listing, survey: Survey, train: Labels, test: Labels) -> list[Remark]:
+def _leaked(listing: ImageIndex, survey: FileValidation, train: Labels, test: Labels) -> list[Remark]:
     """A remark on test images that are also among the training images, byte for byte."""
-    seen, asked = (survey.digests[rows, :8].view(np.uint64).ravel() for rows in (train, test))
+    seen, request = (survey.digests[rows, :8].view(np.uint64).ravel() for rows in (train, test))
     seen = np.sort(seen)  # and searched: np.isin takes seconds for a million
-    both = test[np.searchsorted(seen, asked, "right") > np.searchsorted(seen, asked)]
+    both = test[np.searchsorted(seen, request, "right") > np.searchsorted(seen, request)]
     if not len(both):
         return []
     reason = f"the first of {len(both):,} test image(s) that are also trained on, byte for byte"
     return [Remark(plain(listing.source.names[int(both[0])]), reason, left_out=False)]
 
 
-def transform(look: Look) -> Transform:
+def transform(look: Preprocessing) -> Transform:
     """What is done to a batch after decoding."""
     pad = look.size // 8 if look.augment == "shift" else 0
     flip = look.flip and look.augment != "none"

@@ -18,7 +18,7 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from PIL import Image, UnidentifiedImageError
 
-from ssil.data.listing import Bytes
+from ssil.data.image_index import Bytes
 
 LONGEST = 16_384  # pixels of a side
 LARGEST = 89_478_485  # pixels in all: what Pillow takes for an attack
@@ -69,7 +69,7 @@ TURNS = {  # by the Exif tag's value; 1 is upright
 }
 
 
-class Head(NamedTuple):
+class ImageHeader(NamedTuple):
     """What is known before decoding: the stored size, and for a JPEG of colour or grey (`band` > 0) its structure.
 
     `frame` is where its frame header begins (0 if its scans can't be cut short), `band` the lines that are coded
@@ -130,7 +130,7 @@ def resize(picture: Pixels, box: Box, out: Pixels) -> None:
     _resize(picture[box.top : box.top + box.height, box.left : box.left + box.width], out)
 
 
-def _head(data: Bytes) -> Head:
+def _head(data: Bytes) -> ImageHeader:
     _refuse_other_files(data)
     head = _jpeg_head(data) or _other_head(data)
     _refuse_giants(head.width, head.height)
@@ -151,7 +151,7 @@ def _refuse_giants(width: int, height: int) -> None:
         raise UnreadableError(f"{width:,} x {height:,} pixels: more than {LARGEST:,}")
 
 
-def _jpeg_head(data: Bytes) -> Head | None:
+def _jpeg_head(data: Bytes) -> ImageHeader | None:
     """None for what is not a JPEG, or one that is best left to Pillow."""
     if data[:2] != JPEG:
         return None
@@ -168,23 +168,25 @@ def _jpeg_head(data: Bytes) -> Head | None:
     return None
 
 
-def _frame(data: Bytes, at: int, turn: Turn) -> Head | None:
+def _frame(data: Bytes, at: int, turn: Turn) -> ImageHeader | None:
     """What the frame header at this place says."""
     _, kind, _, precision, height, width, components = FRAME.unpack_from(data, at)
     if precision != 8 or components not in (1, 3) or not height:
         return None
     sampling = data[at + 11 : at + 11 + 3 * components : 3]
-    return Head(width, height, turn, 0 if kind == PROGRESSIVE else at, 8 * max(factors & 15 for factors in sampling))
+    return ImageHeader(
+        width, height, turn, 0 if kind == PROGRESSIVE else at, 8 * max(factors & 15 for factors in sampling)
+    )
 
 
-def _other_head(data: Bytes) -> Head:
+def _other_head(data: Bytes) -> ImageHeader:
     with _reasons(), _opened(data) as image:
         return _pillow_head(image)
 
 
-def _pillow_head(image: Image.Image) -> Head:
+def _pillow_head(image: Image.Image) -> ImageHeader:
     upright = image.format == "TIFF"  # Pillow turns these itself
-    return Head(*image.size, UPRIGHT if upright else _turn(image.getexif))
+    return ImageHeader(*image.size, UPRIGHT if upright else _turn(image.getexif))
 
 
 def _opened(data: Bytes) -> Image.Image:
@@ -219,7 +221,7 @@ def _upright(picture: Pixels, turn: Turn) -> Pixels:
     return np.ascontiguousarray(picture[:: -1 if turn.over else 1, :: -1 if turn.mirrored else 1])
 
 
-def _stored(box: Box, head: Head) -> Box:
+def _stored(box: Box, head: ImageHeader) -> Box:
     """Where a part of the upright picture is in the stored one."""
     if head.turn == UPRIGHT:
         return box
@@ -249,7 +251,7 @@ def _colours(channels: int) -> str:
     return "RGB" if channels == 3 else "GRAY"
 
 
-def _lines(data: Bytes, head: Head, bottom: int, shrink: int, channels: int) -> Pixels:
+def _lines(data: Bytes, head: ImageHeader, bottom: int, shrink: int, channels: int) -> Pixels:
     """A JPEG's lines down to `bottom` or further, at a fraction of its size, in memory that the next call uses again.
 
     The decoder stops where the header says that the picture ends. The last band has to hold the line below `bottom`,
@@ -269,7 +271,7 @@ def _lines(data: Bytes, head: Head, bottom: int, shrink: int, channels: int) -> 
         min_height=high,
         min_width=wide,
         min_factor=shrink,
-        buffer=_memory.room(high * wide * channels),
+        buffer=_memory.budget(high * wide * channels),
         strict=False,
     )
     return picture
@@ -287,7 +289,7 @@ class _Memory(threading.local):
     def __init__(self) -> None:
         self.bytes = np.empty(0, np.uint8)
 
-    def room(self, size: int) -> Pixels:
+    def budget(self, size: int) -> Pixels:
         if len(self.bytes) < size:
             self.bytes = np.empty(size, np.uint8)
         return self.bytes

@@ -1,7 +1,1 @@
-"""One short file a method (or a family that shares its training). Importing the package registers them all."""
-
-import importlib
-import pkgutil
-
-for _module in pkgutil.iter_modules(__path__):
-    importlib.import_module(f"{__name__}.{_module.name}")
+"""One short file a method (or a family that shares its training)."""

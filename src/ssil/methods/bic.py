@@ -8,16 +8,17 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from ssil import losses
-from ssil.batches import Mixed
-from ssil.heldout import in_total, per_class, without
-from ssil.method import Count, Method, Momentum, Parts, Phase, Rate, Stage, Temperature, Term, mean
-from ssil.nn import LinearHead
-from ssil.registry import register
-from ssil.schedule import Training
-from ssil.snapshot import MAIN, Scorer, Step, Work
-from ssil.stages import weighed_by_classes
-from ssil.types import Classes, Output
+from ssil.core.classes import ClassTable
+from ssil.learning import losses
+from ssil.learning.batches import Mixed
+from ssil.learning.image_selection import in_total, per_class, without
+from ssil.learning.method import Count, Method, Momentum, Parts, Phase, Rate, Stage, Temperature, Term, mean
+from ssil.learning.registry import register
+from ssil.learning.schedule import Training
+from ssil.learning.snapshot import MAIN, Scorer, Step, Work
+from ssil.learning.stages import weighed_by_classes
+from ssil.nn.heads import LinearHead
+from ssil.nn.network import Output
 
 
 class Correction(Scorer):
@@ -28,7 +29,7 @@ class Correction(Scorer):
         self.alpha = nn.Parameter(torch.ones(()))
         self.beta = nn.Parameter(torch.zeros(()))
 
-    def forward(self, output: Output, classes: Classes) -> Tensor:
+    def forward(self, output: Output, classes: ClassTable) -> Tensor:
         """The corrected logits."""
         old, new = output.logits.split([classes.old, classes.new], 1)
         return torch.cat([old, self.alpha * new + self.beta], 1)
@@ -92,7 +93,7 @@ def bic(
         trained="scorer",
     )
 
-    def plan(classes: Classes) -> Parts:
+    def plan(classes: ClassTable) -> Parts:
         main = Phase(
             "main",
             loss=weighed_by_classes(temperature),

@@ -7,14 +7,14 @@ from typing import Literal
 
 import torch
 
-from ssil import losses, stages
-from ssil.batches import Mixed
-from ssil.method import Count, Hook, Method, Moment, Phase, Rate, Temperature, Term, mean
-from ssil.nn import LinearHead
-from ssil.registry import register
-from ssil.schedule import Training
-from ssil.snapshot import Step, Work
-from ssil.types import Classes
+from ssil.core.classes import ClassTable
+from ssil.learning import losses, stages
+from ssil.learning.batches import Mixed
+from ssil.learning.method import Count, Hook, Method, Moment, Phase, Rate, Temperature, Term, mean
+from ssil.learning.registry import register
+from ssil.learning.schedule import Training
+from ssil.learning.snapshot import Step, Work
+from ssil.nn.heads import LinearHead
 
 
 @register(paper={"epochs": 40, "milestones": (10, 20, 30)}, official={"kd_tau_sq": True}, quick={"balanced_epochs": 30})
@@ -54,7 +54,7 @@ def eeil(
     def noise(epochs_before: int) -> Hook | None:
         return partial(_add_noise, epochs_before=epochs_before) if grad_noise else None
 
-    def plan(classes: Classes) -> tuple[Phase, ...]:
+    def plan(classes: ClassTable) -> tuple[Phase, ...]:
         batches, schedule, blocks = Mixed(training.batch), training.schedule(classes.task), classes.old_blocks(2)
         distilled = _multiples(classes) if legacy_blocks else blocks
         main = Phase("main", partial(loss, blocks=distilled), batches, schedule, gradients=noise(0))
@@ -75,7 +75,7 @@ def eeil(
     return Method(plan, head=partial(LinearHead, init=training.new_head_init))
 
 
-def _multiples(classes: Classes) -> tuple[int, ...]:
+def _multiples(classes: ClassTable) -> tuple[int, ...]:
     """Blocks as large as the current task, one for each old task, as far as there are old classes."""
     return tuple(sorted({min(number * classes.new, classes.old) for number in range(classes.task)}))
 

@@ -6,15 +6,15 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from ssil.batches import Mixed
-from ssil.method import Method, Parts, Phase, Stage, cross_entropy
-from ssil.nn import LinearHead
-from ssil.registry import register
-from ssil.schedule import Training
-from ssil.scorers import Rectified, RectifiedLogits, Rescaled
-from ssil.snapshot import MAIN, Scorer
-from ssil.stages import reset_head
-from ssil.types import Classes
+from ssil.core.classes import ClassTable
+from ssil.learning.batches import Mixed
+from ssil.learning.method import Method, Parts, Phase, Stage, cross_entropy
+from ssil.learning.registry import register
+from ssil.learning.schedule import Training
+from ssil.learning.scorers import Rectified, RectifiedLogits, Rescaled
+from ssil.learning.snapshot import MAIN, Scorer
+from ssil.learning.stages import reset_head
+from ssil.nn.heads import LinearHead
 
 Start = Literal["keep", "reset"]
 FiveOrMore = Annotated[int, Field(ge=5)]
@@ -23,7 +23,7 @@ FiveOrMore = Annotated[int, Field(ge=5)]
 def _fine_tuned(training: Training, ft_head: Start, scorer: Callable[[], Scorer]) -> Method:
     """One training for all; only the scorer differs."""
 
-    def plan(classes: Classes) -> Parts:
+    def plan(classes: ClassTable) -> Parts:
         main = Phase("main", cross_entropy, Mixed(training.batch), training.schedule(classes.task))
         return (Stage("reset", reset_head), main) if ft_head == "reset" and classes.old else (main,)
 

@@ -5,15 +5,15 @@ from typing import Literal
 
 from torch.nn import functional as F
 
-from ssil import losses
-from ssil.batches import Mixed
-from ssil.method import Method, Phase, Temperature, Term, cross_entropy, mean
-from ssil.nn import LinearHead
-from ssil.registry import register
-from ssil.schedule import Training
-from ssil.scorers import NearestMean
-from ssil.snapshot import MAIN, Scorer, Step
-from ssil.types import Classes
+from ssil.core.classes import ClassTable
+from ssil.learning import losses
+from ssil.learning.batches import Mixed
+from ssil.learning.method import Method, Phase, Temperature, Term, cross_entropy, mean
+from ssil.learning.registry import register
+from ssil.learning.schedule import Training
+from ssil.learning.scorers import NearestMean
+from ssil.learning.snapshot import MAIN, Scorer, Step
+from ssil.nn.heads import LinearHead
 
 
 @register(
@@ -55,7 +55,7 @@ def icarl(
         values = F.binary_cross_entropy_with_logits(step.output.logits, targets, reduction="none")
         return {"bce": mean(values.mean(1))}
 
-    def plan(classes: Classes) -> tuple[Phase, ...]:
+    def plan(classes: ClassTable) -> tuple[Phase, ...]:
         teachers = ("old",) if classes.old else ()
         chosen = {"softmax": softmax, "bce": bce}[loss]
         return (Phase("main", chosen, Mixed(training.batch), training.schedule(classes.task), teachers),)

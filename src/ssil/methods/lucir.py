@@ -2,15 +2,15 @@
 
 from math import sqrt
 
-from ssil import losses
-from ssil.batches import Mixed
-from ssil.method import Count, Method, Parts, Phase, Stage, Term, mean
-from ssil.nn import CosineHead
-from ssil.registry import register
-from ssil.schedule import Training
-from ssil.snapshot import Step
-from ssil.stages import imprint, keep_old_rows
-from ssil.types import Classes
+from ssil.core.classes import ClassTable
+from ssil.learning import losses
+from ssil.learning.batches import Mixed
+from ssil.learning.method import Count, Method, Parts, Phase, Stage, Term, mean
+from ssil.learning.registry import register
+from ssil.learning.schedule import Training
+from ssil.learning.snapshot import Step
+from ssil.learning.stages import imprint, keep_old_rows
+from ssil.nn.heads import CosineHead
 
 
 @register(paper={"epochs": 90, "milestones": (30, 60)}, official={"ranking_moves_scale": True})
@@ -47,7 +47,7 @@ def lucir(
             terms["ranking"] = mean(losses.margin_ranking(cosines, step.labels, classes.old, margin, top))
         return terms
 
-    def plan(classes: Classes) -> Parts:
+    def plan(classes: ClassTable) -> Parts:
         schedule, batches = training.schedule(classes.task), Mixed(training.batch)
         if not classes.old:
             return (Phase("main", loss, batches, schedule),)

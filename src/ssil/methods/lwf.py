@@ -2,14 +2,14 @@
 
 from functools import partial
 
-from ssil import losses
-from ssil.batches import NewOnly
-from ssil.method import Method, Phase, Temperature, Term, mean
-from ssil.nn import LinearHead
-from ssil.registry import register
-from ssil.schedule import Training
-from ssil.snapshot import Step
-from ssil.types import Classes
+from ssil.core.classes import ClassTable
+from ssil.learning import losses
+from ssil.learning.batches import NewOnly
+from ssil.learning.method import Method, Phase, Temperature, Term, mean
+from ssil.learning.registry import register
+from ssil.learning.schedule import Training
+from ssil.learning.snapshot import Step
+from ssil.nn.heads import LinearHead
 
 
 @register(official={"kd_tau_sq": True})
@@ -28,7 +28,7 @@ def lwf(training: Training, *, temperature: Temperature = 2.0, kd_tau_sq: bool =
             terms["kd"] = mean(values * (temperature**2 if kd_tau_sq else 1.0))
         return terms
 
-    def plan(classes: Classes) -> tuple[Phase, ...]:
+    def plan(classes: ClassTable) -> tuple[Phase, ...]:
         teachers = ("old",) if classes.old else ()
         return (Phase("main", loss, NewOnly(training.batch), training.schedule(classes.task), teachers),)
 

@@ -5,15 +5,15 @@ from functools import partial
 from math import sqrt
 from typing import Literal
 
-from ssil import losses
-from ssil.batches import Mixed
-from ssil.method import Count, Method, Moment, Momentum, Parts, Phase, Rate, Stage, Term, mean
-from ssil.nn import ProxyHead
-from ssil.registry import register
-from ssil.schedule import Training
-from ssil.snapshot import Step, Work
-from ssil.stages import balanced, imprint_proxies, keep_old_rows
-from ssil.types import Classes
+from ssil.core.classes import ClassTable
+from ssil.learning import losses
+from ssil.learning.batches import Mixed
+from ssil.learning.method import Count, Method, Moment, Momentum, Parts, Phase, Rate, Stage, Term, mean
+from ssil.learning.registry import register
+from ssil.learning.schedule import Training
+from ssil.learning.snapshot import Step, Work
+from ssil.learning.stages import balanced, imprint_proxies, keep_old_rows
+from ssil.nn.heads import ProxyHead
 
 
 @register(
@@ -83,7 +83,7 @@ def podnet(
         clamped(work, moment)
         work.network.head.get_parameter("scale").grad = None  # SGD then leaves it alone
 
-    def plan(classes: Classes) -> Parts:
+    def plan(classes: ClassTable) -> Parts:
         schedule, batches = training.schedule(classes.task), Mixed(training.batch)
         schedule = schedule.annealed() if annealing == "cosine" else schedule
         main = Phase("main", loss, batches, schedule, gradients=clamped)

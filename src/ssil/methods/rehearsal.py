@@ -3,18 +3,18 @@
 from functools import partial
 from typing import Literal
 
-from ssil.batches import Batches, Mixed, Replay
-from ssil.method import Count, Method, Phase, cross_entropy
-from ssil.nn import LinearHead
-from ssil.registry import register
-from ssil.schedule import Training
-from ssil.types import Classes
+from ssil.core.classes import ClassTable
+from ssil.learning.batches import Batches, Mixed, Replay
+from ssil.learning.method import Count, Method, Phase, cross_entropy
+from ssil.learning.registry import register
+from ssil.learning.schedule import Training
+from ssil.nn.heads import LinearHead
 
 
 def _method(
     training: Training, batches: Batches, start: Literal["current", "fresh"], memory: Literal["budget", "all"]
 ) -> Method:
-    def plan(classes: Classes) -> tuple[Phase, ...]:
+    def plan(classes: ClassTable) -> tuple[Phase, ...]:
         return (Phase("main", cross_entropy, batches, training.schedule(classes.task), start=start),)
 
     return Method(plan, head=partial(LinearHead, init=training.new_head_init), memory=memory)

@@ -5,14 +5,14 @@ from typing import Literal
 
 from torch import Tensor
 
-from ssil import losses
-from ssil.batches import Batches, ClassBalanced, Mixed, Replay
-from ssil.method import Count, Method, Phase, Temperature, Term, mean
-from ssil.nn import LinearHead
-from ssil.registry import register, setting
-from ssil.schedule import Training
-from ssil.snapshot import Step
-from ssil.types import Classes
+from ssil.core.classes import ClassTable
+from ssil.learning import losses
+from ssil.learning.batches import Batches, ClassBalanced, Mixed, Replay
+from ssil.learning.method import Count, Method, Phase, Temperature, Term, mean
+from ssil.learning.registry import register, setting
+from ssil.learning.schedule import Training
+from ssil.learning.snapshot import Step
+from ssil.nn.heads import LinearHead
 
 Rule = Literal["replay", "mixed"]
 
@@ -56,7 +56,7 @@ def ssil(
             terms["kd"] = mean(distillation(step) * (temperature**2 if kd_tau_sq else 1.0))
         return terms
 
-    def plan(classes: Classes) -> tuple[Phase, ...]:
+    def plan(classes: ClassTable) -> tuple[Phase, ...]:
         separate = softmax == "separate"
         small = separate and classes.old > 0 and min(classes.old, classes.new) < min_group
         return (

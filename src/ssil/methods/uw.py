@@ -8,14 +8,14 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from ssil import losses, stages
-from ssil.batches import Mixed
-from ssil.method import Count, Method, Momentum, Phase, Rate, Temperature, Term, mean
-from ssil.nn import LinearHead
-from ssil.registry import register
-from ssil.schedule import Schedule, Training
-from ssil.snapshot import Step
-from ssil.types import Classes
+from ssil.core.classes import ClassTable
+from ssil.learning import losses, stages
+from ssil.learning.batches import Mixed
+from ssil.learning.method import Count, Method, Momentum, Phase, Rate, Temperature, Term, mean
+from ssil.learning.registry import register
+from ssil.learning.schedule import Schedule, Training
+from ssil.learning.snapshot import Step
+from ssil.nn.heads import LinearHead
 
 
 @register(official={"tuning_momentum": 0.0}, quick={"tuning_epochs": 20})
@@ -63,7 +63,7 @@ def uw(
             terms[f"kd_{name}"] = term(values * share * (temperature**2 if kd_tau_sq else 1.0), first, last)
         return terms
 
-    def plan(classes: Classes) -> tuple[Phase, ...]:
+    def plan(classes: ClassTable) -> tuple[Phase, ...]:
         whole = training.schedule(classes.task)
         main = Phase("main", partial(loss, balanced=False), Mixed(training.batch), whole)
         if not classes.old:

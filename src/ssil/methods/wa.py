@@ -7,14 +7,15 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from ssil.batches import Mixed
-from ssil.method import Method, Moment, Parts, Phase, Stage, Temperature
-from ssil.nn import LinearHead
-from ssil.registry import register
-from ssil.schedule import Training
-from ssil.snapshot import MAIN, Scorer, Work
-from ssil.stages import alignment, reset_head, weighed_by_classes
-from ssil.types import Classes, Output
+from ssil.core.classes import ClassTable
+from ssil.learning.batches import Mixed
+from ssil.learning.method import Method, Moment, Parts, Phase, Stage, Temperature
+from ssil.learning.registry import register
+from ssil.learning.schedule import Training
+from ssil.learning.snapshot import MAIN, Scorer, Work
+from ssil.learning.stages import alignment, reset_head, weighed_by_classes
+from ssil.nn.heads import LinearHead
+from ssil.nn.network import Output
 
 
 class Aligned(Scorer):
@@ -26,7 +27,7 @@ class Aligned(Scorer):
         super().__init__()
         self.register_buffer("gamma", torch.ones(()))
 
-    def forward(self, output: Output, classes: Classes) -> Tensor:
+    def forward(self, output: Output, classes: ClassTable) -> Tensor:
         """The aligned logits."""
         old, new = output.logits.split([classes.old, classes.new], 1)
         return torch.cat([old, self.gamma * new], 1)
@@ -76,7 +77,7 @@ def wa(
     def remember(work: Work) -> None:
         work.scorers[MAIN].restore({"gamma": gamma(work).detach()})
 
-    def plan(classes: Classes) -> Parts:
+    def plan(classes: ClassTable) -> Parts:
         schedule, teachers = training.schedule(classes.task), ("old",) if classes.old else ()
         if weight_decay_by_task:
             schedule = replace(schedule, weight_decay=schedule.weight_decay / classes.task)

@@ -4,9 +4,9 @@ from typing import Protocol
 
 from torch import Tensor
 
-from ssil import plugins
+from ssil.core import plugins
 from ssil.nn import resnet
-from ssil.nn.blocks import Backbone, Norm
+from ssil.nn.resnet import Backbone, Norm
 
 
 class MakeBackbone(Protocol):

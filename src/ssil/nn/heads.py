@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from ssil.nn.initial import uniform_
+from ssil.nn.initialization import uniform_
 
 
 class Head(nn.Module):

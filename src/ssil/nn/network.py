@@ -2,18 +2,26 @@
 
 from collections.abc import Callable
 from copy import deepcopy
-from typing import Self
+from typing import NamedTuple, Self
 
 import torch
 from torch import Tensor, nn
+from torch.nn.utils.fusion import fuse_conv_bn_eval
 
-from ssil.errors import UserError
+from ssil.core.errors import UserError
 from ssil.nn.backbones import find_backbone
-from ssil.nn.blocks import Backbone, Norm
 from ssil.nn.heads import Head, LinearHead
-from ssil.nn.initial import initialise
+from ssil.nn.initialization import initialise
 from ssil.nn.pretrained import Pretrained, load_backbone
-from ssil.types import Output
+from ssil.nn.resnet import Backbone, ConvNorm, Norm
+
+
+class Output(NamedTuple):
+    """What a network says of a batch: scores, the feature vector below the head, each stage's map (pre-ReLU)."""
+
+    logits: Tensor
+    features: Tensor
+    stages: tuple[Tensor, ...] = ()
 
 
 class Network(nn.Module):
@@ -40,7 +48,7 @@ class Network(nn.Module):
     def headless(self) -> "Network":
         """The same backbone under a head without classes: features for the price of the backbone.
 
-        >>> from ssil.nn import LinearHead
+        >>> from ssil.nn.heads import LinearHead
         >>> network = build("resnet14", LinearHead, 3, "batch", torch.Generator()).grow(10, torch.Generator()).eval()
         >>> images = torch.ones(2, 3, 8, 8)
         >>> output = network.headless()(images)
@@ -65,7 +73,7 @@ def build(
 ) -> Network:
     """A network without classes, in channels-last memory format, its weights drawn from the generator or as in `init`.
 
-    >>> from ssil.nn import LinearHead
+    >>> from ssil.nn.heads import LinearHead
     >>> network = build("resnet14", LinearHead, 3, "batch", torch.Generator()).grow(10, torch.Generator())
     >>> network(torch.zeros(2, 3, 32, 32)).logits.shape
     torch.Size([2, 10])
@@ -74,7 +82,7 @@ def build(
     with torch.device("meta"):  # no memory and no random number before the generator's own
         body = make(in_channels, norm, final_relu)
     if not isinstance(body, Backbone):
-        raise UserError(f"backbone: {backbone} made a {type(body).__name__}; let it return an ssil.nn.Backbone")
+        raise UserError(f"backbone: {backbone} made a {type(body).__name__}; let it return an ssil.Backbone")
     # As `to_empty`, which would import sympy, and that takes most of a second.
     body._apply(lambda tensor: torch.empty(tensor.shape, dtype=tensor.dtype))  # type: ignore[no-untyped-call]
     initialise(body, generator)
@@ -83,3 +91,16 @@ def build(
     network = Network(body, head(body.width))
     network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]  # the stubs lack this argument
     return network
+
+
+def folded(network: Network) -> Network:
+    """A frozen copy that computes the same with every batch norm of a `ConvNorm` folded into its convolution.
+
+    For computing with, never for saving: its parameters have other names and shapes.
+    """
+    copy = network.clone()
+    for parent in list(copy.modules()):
+        for name, child in parent.named_children():
+            if isinstance(child, ConvNorm) and isinstance(child.norm, nn.BatchNorm2d | nn.SyncBatchNorm):
+                setattr(parent, name, fuse_conv_bn_eval(child.conv, child.norm))
+    return copy

@@ -11,8 +11,8 @@ import safetensors.torch
 from safetensors import SafetensorError
 from torch import Tensor, nn
 
-from ssil.errors import UserError
-from ssil.nn.blocks import Backbone
+from ssil.core.errors import UserError
+from ssil.nn.resnet import Backbone
 
 PICKLES = (".pt", ".pth", ".bin", ".ckpt", ".pkl", ".tar")
 PICKLED = (b"PK\x03\x04", b"\x80\x02\x8a", b"\x80\x04\x95", b"\x80\x05\x95")  # how torch's files and others begin

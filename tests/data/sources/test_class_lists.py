@@ -5,9 +5,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ssil.data.listing import Files, Listing, Look, Remark
-from ssil.data.sources.subset import first, only
-from ssil.errors import UserError
+from ssil.core.errors import UserError
+from ssil.data.image_index import Files, ImageIndex, Preprocessing, Remark
+from ssil.data.sources.class_selection import first, only
 from trees import listed
 
 NAMES = ("tench", "crane (n2)", "crane (n3)", "goldfish")
@@ -27,15 +27,15 @@ class Held:
 
 
 @pytest.fixture
-def listing(tmp_path: Path) -> Listing:
+def listing(tmp_path: Path) -> ImageIndex:
     """Three images of each class, class after class; the last of each for testing."""
     files = tuple(f"{name}-{number}" for name in NAMES for number in range(3))
-    return Listing(
+    return ImageIndex(
         name="mine",
         source=Files(tmp_path, files),
         labels=np.repeat(np.arange(4), 3),
         classes=NAMES,
-        look=Look(32),
+        look=Preprocessing(32),
         tested=np.tile([False, False, True], 4),
         remarks=(Remark("tench", "smells"),),
         keys=("n1", "n2", "n3", "n4"),
@@ -47,7 +47,7 @@ def write(path: Path, *lines: str) -> Path:
     return path
 
 
-def test_classes_by_name_and_key_in_the_order_of_the_file(listing: Listing, tmp_path: Path) -> None:
+def test_classes_by_name_and_key_in_the_order_of_the_file(listing: ImageIndex, tmp_path: Path) -> None:
     part = only(listing, write(tmp_path / "list.txt", "\ufeffgoldfish", "", " n2 ", "n1"))
     assert part.classes == ("goldfish", "crane (n2)", "tench")
     assert part.keys == ("n4", "n2", "n1")
@@ -60,7 +60,7 @@ def test_classes_by_name_and_key_in_the_order_of_the_file(listing: Listing, tmp_
 
 
 def test_other_sources_are_read_through(tmp_path: Path) -> None:
-    listing = Listing("mine", Held(["a", "b", "c"]), np.array([1, 0, 1]), ("x", "y"), Look(32))
+    listing = ImageIndex("mine", Held(["a", "b", "c"]), np.array([1, 0, 1]), ("x", "y"), Preprocessing(32))
     part = only(listing, write(tmp_path / "list.txt", "y"))
     assert (len(part.source), part.source.names) == (2, ("a", "c"))
     assert part.source.read(1) == b"c"
@@ -79,12 +79,12 @@ def test_other_sources_are_read_through(tmp_path: Path) -> None:
         ([" ", ""], "lists no class"),
     ],
 )
-def test_lists_that_are_refused(listing: Listing, tmp_path: Path, lines: list[str], error: str) -> None:
+def test_lists_that_are_refused(listing: ImageIndex, tmp_path: Path, lines: list[str], error: str) -> None:
     with pytest.raises(UserError, match=error):
         only(listing, write(tmp_path / "list.txt", *lines))
 
 
-def test_a_list_must_be_there(listing: Listing, tmp_path: Path) -> None:
+def test_a_list_must_be_there(listing: ImageIndex, tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"list.txt can't be read as text: .*No such file"):
         only(listing, tmp_path / "list.txt")
     (tmp_path / "list.txt").write_bytes(b"\xff\xfe")
@@ -92,7 +92,7 @@ def test_a_list_must_be_there(listing: Listing, tmp_path: Path) -> None:
         only(listing, tmp_path / "list.txt")
 
 
-def test_first_classes(listing: Listing) -> None:
+def test_first_classes(listing: ImageIndex) -> None:
     part = first(listing, 2)
     assert part.classes == NAMES[:2]
     assert len(part) == 6

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from ssil.data import listing
-from ssil.data.listing import Files, plain, why
+from ssil.data import image_index
+from ssil.data.image_index import Files, plain, why
 
 
 def test_files_are_read(tmp_path: Path) -> None:
@@ -15,7 +15,7 @@ def test_files_are_read(tmp_path: Path) -> None:
 
 
 def test_what_is_no_image_file_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(listing, "LARGEST_FILE", 3000)
+    monkeypatch.setattr(image_index, "LARGEST_FILE", 3000)
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "folder").mkdir()
     (tmp_path / "video").write_bytes(b"1" * 3001)

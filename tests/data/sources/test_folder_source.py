@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from ssil.data.listing import Look, Remark
+from ssil.core.errors import UserError
+from ssil.data.image_index import Preprocessing, Remark
 from ssil.data.sources.folder import folder
-from ssil.errors import UserError
 from trees import grey, held_out, listed, picture, pictures
 
 
@@ -83,7 +83,7 @@ def test_links_are_followed_and_broken_ones_listed(tmp_path: Path) -> None:
 
 def test_look(tmp_path: Path) -> None:
     picture(tmp_path / "a" / "1.png")
-    assert folder(tmp_path).look == Look(64, augment="auto")
+    assert folder(tmp_path).look == Preprocessing(64, augment="auto")
 
 
 def test_folders_that_are_refused(tmp_path: Path) -> None:

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from pyarrow import parquet
 
-from ssil.data.sources.hub import hub
-from ssil.errors import UserError
+from ssil.core.errors import UserError
+from ssil.data.sources.huggingface import hub
 from trees import encoded, grey, held_out, listed
 
 

@@ -4,9 +4,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ssil.data.listing import Remark
+from ssil.core.errors import UserError
+from ssil.data.image_index import Remark
 from ssil.data.sources.imagenet import LABELS, PLACES, imagenet, imagenet100
-from ssil.errors import UserError
 from trees import encoded, held_out, listed, pictures
 
 TENCH, CRANE, MACHINE = "n01440764", "n02012849", "n03126707"

@@ -2,9 +2,9 @@ from pathlib import Path
 
 import pytest
 
-from ssil.data.listing import Listing
+from ssil.core.errors import UserError
+from ssil.data.image_index import ImageIndex
 from ssil.data.sources.landmarks import PLACES, landmarks, title
-from ssil.errors import UserError
 from trees import encoded, held_out, listed, picture
 
 SIZES = {7: 4, 12: 9, 30: 6, 100: 6, 101: 6, 200: 2}
@@ -25,7 +25,7 @@ def lay(base: Path, backwards: bool = False) -> None:
     (base / "train.csv").write_text("\n".join(("id,url,landmark_id", *(rows[::-1] if backwards else rows), "")))
 
 
-def few(root: Path, seed: int = 0, most: int | None = None) -> Listing:
+def few(root: Path, seed: int = 0, most: int | None = None) -> ImageIndex:
     return landmarks(root, classes=3, test_per_class=2, seed=seed, max_per_class=most)
 
 

@@ -4,8 +4,8 @@ import pyarrow
 import pytest
 from pyarrow import csv, parquet
 
+from ssil.core.errors import UserError
 from ssil.data.sources.manifest import manifest
-from ssil.errors import UserError
 from trees import grey, held_out, listed, pictures
 
 

@@ -4,9 +4,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ssil.data.listing import Remark
+from ssil.core.errors import UserError
+from ssil.data.image_index import Remark
 from ssil.data.sources.omniglot import LOOK, PLACES, omniglot
-from ssil.errors import UserError
 from trees import grey, listed, pictures
 
 

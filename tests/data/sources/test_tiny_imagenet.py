@@ -2,9 +2,9 @@ from pathlib import Path
 
 import pytest
 
-from ssil.data.listing import Remark
-from ssil.data.sources.tiny import FOLDER, tiny_imagenet
-from ssil.errors import UserError
+from ssil.core.errors import UserError
+from ssil.data.image_index import Remark
+from ssil.data.sources.tiny_imagenet import FOLDER, tiny_imagenet
 from trees import grey, held_out, listed, pictures
 
 

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from ssil.data.listing import Listing
+from ssil.data.image_index import ImageIndex
 from ssil.data.sources.folder import folder
-from ssil.data.store import layout
+from ssil.data.store import format
 
 SIZES = {"ant": (24, 32), "bee": (40, 20), "cat": (12, 12)}
 BAD = {"ant/5.png": b"", "cat/half.jpg": b"\xff\xd8\xff\xe0 and no more", "cat/notes.txt": b"not an image"}
@@ -37,11 +37,11 @@ def photos(painted: Path, tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def listing(photos: Path) -> Listing:
+def listing(photos: Path) -> ImageIndex:
     return folder(photos)
 
 
 @pytest.fixture(autouse=True)
 def _few(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(layout, "PER_SHARD", 7)
-    monkeypatch.setattr(layout, "PER_BATCH", 3)
+    monkeypatch.setattr(format, "PER_SHARD", 7)
+    monkeypatch.setattr(format, "PER_BATCH", 3)

@@ -13,7 +13,8 @@ from typing import Any
 
 from fuse import Fuse, forked, kill, killed
 from ssil.data.sources.folder import folder
-from ssil.data.store import layout, prepare
+from ssil.data.store import format
+from ssil.data.store.writer import prepare
 
 
 def make(photos: Path, out: Path, fuse: Fuse | None = None) -> None:
@@ -41,7 +42,7 @@ def outcome(photos: Path, out: Path, whole: Path, kills: list[tuple[str, float]]
 
 
 def main(photos: Path, out: Path) -> None:
-    layout.PER_SHARD, layout.PER_BATCH = 7, 3
+    format.PER_SHARD, format.PER_BATCH = 7, 3
     whole = out / "whole"
     killed(forked(lambda: make(photos, whole)))
     cases = enumerate(json.load(sys.stdin).items())

@@ -7,12 +7,12 @@ import pytest
 import torch
 from PIL import Image
 
-from ssil.data.augment import generic
+from ssil.core.errors import UserError
+from ssil.core.samples import Samples
+from ssil.data.augmentation import generic
 from ssil.data.dataset import Dataset
-from ssil.data.resident import Resident
-from ssil.data.store.export import export, folder_names
-from ssil.errors import UserError
-from ssil.types import Samples
+from ssil.data.png_export import export, folder_names
+from ssil.data.resident_images import Resident
 
 
 def made(classes: tuple[str, ...], channels: int = 3) -> Dataset:

@@ -10,12 +10,14 @@ import numpy as np
 import pytest
 
 from ssil.data.decode import UnreadableError
-from ssil.data.listing import Listing
-from ssil.data.store import Store, check, open_store, prepare
+from ssil.data.image_index import ImageIndex
+from ssil.data.store.reader import Store, open_store
+from ssil.data.store.verification import check
+from ssil.data.store.writer import prepare
 
 
 @pytest.fixture
-def store(listing: Listing, tmp_path: Path) -> Store:
+def store(listing: ImageIndex, tmp_path: Path) -> Store:
     return prepare(listing, tmp_path / "store")
 
 
@@ -68,7 +70,7 @@ def test_changed_facts(store: Store, field: str, change: Callable[[Any], Any]) -
     assert fault == ("store.json", "its classes, keys or look have changed since the store was made", True)
 
 
-def test_whole_numbers_in_a_look(listing: Listing, tmp_path: Path) -> None:
+def test_whole_numbers_in_a_look(listing: ImageIndex, tmp_path: Path) -> None:
     look = replace(listing.look, mean=(0, 0, 0), std=(1, 1, 1))
     assert check(prepare(replace(listing, look=look), tmp_path / "whole")) == []
 
@@ -83,7 +85,7 @@ def test_an_image_that_can_no_longer_be_decoded(store: Store, monkeypatch: pytes
     def refuse(data: memoryview) -> np.ndarray[tuple[int, ...], np.dtype[np.uint8]]:
         raise UnreadableError("no decoder")
 
-    monkeypatch.setattr("ssil.data.store.faults.whole", refuse)
+    monkeypatch.setattr("ssil.data.store.verification.whole", refuse)
     faults = check(store, workers=2)
     assert [fault.path for fault in faults] == list(store.source.names)
     assert faults[0].reason == "no decoder, in data-00000.arrow"

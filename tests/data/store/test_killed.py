@@ -24,7 +24,7 @@ CASES: dict[str, Kills] = {
 
 
 def outcomes(photos: Path, out: Path, cases: dict[str, Kills]) -> dict[str, Any]:
-    return fuse.told(Path(__file__).with_name("killed.py"), photos, out, cases=cases)
+    return fuse.results(Path(__file__).with_name("killed.py"), photos, out, cases=cases)
 
 
 @pytest.fixture(scope="module")

@@ -12,16 +12,16 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from ssil.data import load
-from ssil.data.listing import Listing
-from ssil.data.store import Store, is_store, open_store, prepare
-from ssil.data.store.columns import Names
-from ssil.data.store.layout import INDEX_SCHEMA
-from ssil.errors import UserError
+from ssil.core.errors import UserError
+from ssil.data.image_index import ImageIndex
+from ssil.data.load import load
+from ssil.data.store.format import INDEX_SCHEMA, Names, is_store
+from ssil.data.store.reader import Store, open_store
+from ssil.data.store.writer import prepare
 
 
 @pytest.fixture
-def store(listing: Listing, tmp_path: Path) -> Store:
+def store(listing: ImageIndex, tmp_path: Path) -> Store:
     return prepare(listing, tmp_path / "store")
 
 
@@ -33,7 +33,7 @@ def mapped() -> set[str]:
     return set(re.findall(r"[\w-]+\.arrow$", maps.read_text(), re.MULTILINE))
 
 
-def test_opening_reads_no_shard(listing: Listing, tmp_path: Path) -> None:
+def test_opening_reads_no_shard(listing: ImageIndex, tmp_path: Path) -> None:
     path = prepare(listing, tmp_path / "store").path
     gc.collect()
     assert mapped() == set()
@@ -107,8 +107,8 @@ def test_a_large_store_opens_at_once(store: Store) -> None:
 
 
 def change(path: Path, **facts: object) -> None:
-    told = json.loads((path / "store.json").read_text())
-    (path / "store.json").write_text(json.dumps(told | facts))
+    described = json.loads((path / "store.json").read_text())
+    (path / "store.json").write_text(json.dumps(described | facts))
 
 
 def cut(path: Path) -> None:
@@ -165,7 +165,7 @@ def test_damaged_stores(store: Store, damage: Callable[[Path], None], name: str,
     assert "\n" not in str(caught.value)
 
 
-def test_a_mended_store_is_as_good_as_new(store: Store, listing: Listing) -> None:
+def test_a_mended_store_is_as_good_as_new(store: Store, listing: ImageIndex) -> None:
     whole = {file.name: file.read_bytes() for file in store.path.iterdir()}
     for name in ("data-00001.arrow", "index.arrow", "store.json"):
         (store.path / name).unlink()
@@ -180,7 +180,7 @@ def test_what_is_no_store(tmp_path: Path) -> None:
             open_store(path)
 
 
-def test_remarks_on_classes_that_are_not_chosen_are_left_out(listing: Listing, tmp_path: Path) -> None:
+def test_remarks_on_classes_that_are_not_chosen_are_left_out(listing: ImageIndex, tmp_path: Path) -> None:
     prepare(listing, tmp_path / "out")
     (tmp_path / "bees.txt").write_text("bee\n")
     everything, bees = (load(str(tmp_path / "out"), class_list=chosen) for chosen in (None, tmp_path / "bees.txt"))

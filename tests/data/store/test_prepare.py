@@ -10,13 +10,13 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from ssil.data.listing import Bytes, Listing, Remark, Source
+from ssil.core.errors import UserError
+from ssil.data.file_validation import examine
+from ssil.data.image_index import Bytes, ImageIndex, Remark, Source
 from ssil.data.sources.folder import folder
-from ssil.data.store import open_store, prepare
-from ssil.data.store.disk import locked, read_table
-from ssil.data.store.layout import SHARD_SCHEMA
-from ssil.data.survey import examine
-from ssil.errors import UserError
+from ssil.data.store.format import SHARD_SCHEMA, locked, read_table
+from ssil.data.store.reader import open_store
+from ssil.data.store.writer import prepare
 
 BAD = ["ant/5.png", "cat/half.jpg", "cat/notes.txt"]
 
@@ -44,11 +44,11 @@ def content(path: Path) -> dict[str, bytes]:
     return {file.name: file.read_bytes() for file in path.iterdir()}
 
 
-def good(listing: Listing) -> list[int]:
+def good(listing: ImageIndex) -> list[int]:
     return [index for index, name in enumerate(listing.source.names) if name not in BAD]
 
 
-def test_images_are_stored_as_they_are(listing: Listing, tmp_path: Path) -> None:
+def test_images_are_stored_as_they_are(listing: ImageIndex, tmp_path: Path) -> None:
     store = prepare(listing, tmp_path / "out")
     rows = good(listing)
     assert list(store.source.names) == [listing.source.names[row] for row in rows]
@@ -65,7 +65,7 @@ def test_images_are_stored_as_they_are(listing: Listing, tmp_path: Path) -> None
     assert store.facts.bytes_before == sum(len(listing.source.read(row)) for row in range(len(listing)))
 
 
-def test_what_a_store_lists(listing: Listing, tmp_path: Path) -> None:
+def test_what_a_store_lists(listing: ImageIndex, tmp_path: Path) -> None:
     listing = replace(listing, keys=("k1", "k2", "k3"), remarks=(Remark("ant", "an insect", left_out=False),))
     made = prepare(listing, tmp_path / "out").listing()
     same = ("name", "classes", "look", "keys", "tested")
@@ -76,7 +76,7 @@ def test_what_a_store_lists(listing: Listing, tmp_path: Path) -> None:
     assert all(remark.reason for remark in made.remarks)
 
 
-def test_a_given_split_is_kept(listing: Listing, tmp_path: Path) -> None:
+def test_a_given_split_is_kept(listing: ImageIndex, tmp_path: Path) -> None:
     tested = np.arange(len(listing)) % 3 == 0
     store = prepare(replace(listing, tested=tested), tmp_path / "out")
     assert store.source.columns.test is not None
@@ -85,7 +85,7 @@ def test_a_given_split_is_kept(listing: Listing, tmp_path: Path) -> None:
     assert other.facts.fingerprint != store.facts.fingerprint
 
 
-def test_every_listed_file_has_a_row(listing: Listing, tmp_path: Path) -> None:
+def test_every_listed_file_has_a_row(listing: ImageIndex, tmp_path: Path) -> None:
     prepare(listing, tmp_path / "out")
     shards = sorted((tmp_path / "out").glob("data-*.arrow"))
     tables = [read_table(shard, SHARD_SCHEMA) for shard in shards]
@@ -95,24 +95,24 @@ def test_every_listed_file_has_a_row(listing: Listing, tmp_path: Path) -> None:
     for row in rows:
         assert (row["bytes"] is None) == (row["reason"] is not None) == (row["name"] in BAD)
     with (tmp_path / "out" / "refused.csv").open(newline="") as file:
-        told = list(csv.DictReader(file))
-    told_of = [(row["path"], row["left_out"], row["label"]) for row in told]
+        described = list(csv.DictReader(file))
+    told_of = [(row["path"], row["left_out"], row["label"]) for row in described]
     assert told_of == [(path, "yes", "0" if path.startswith("ant") else "2") for path in BAD]
 
 
-def test_two_stores_of_one_source_are_equal(listing: Listing, tmp_path: Path) -> None:
+def test_two_stores_of_one_source_are_equal(listing: ImageIndex, tmp_path: Path) -> None:
     prepare(listing, tmp_path / "one", short_side=16, workers=1)
     prepare(listing, tmp_path / "two", short_side=16, workers=5)
     assert content(tmp_path / "one") == content(tmp_path / "two")
 
 
-def test_a_store_tells_nothing_of_the_machine(listing: Listing, tmp_path: Path) -> None:
+def test_a_store_tells_nothing_of_the_machine(listing: ImageIndex, tmp_path: Path) -> None:
     prepare(listing, tmp_path / "out")
     for name in ("store.json", "prepare.json"):
         assert str(tmp_path) not in (tmp_path / "out" / name).read_text()
 
 
-def test_only_missing_shards_are_made(listing: Listing, tmp_path: Path) -> None:
+def test_only_missing_shards_are_made(listing: ImageIndex, tmp_path: Path) -> None:
     out = tmp_path / "out"
     prepare(listing, out)
     whole = content(out)
@@ -125,7 +125,7 @@ def test_only_missing_shards_are_made(listing: Listing, tmp_path: Path) -> None:
     assert content(out) == whole
 
 
-def test_a_complete_store_is_left_alone(listing: Listing, tmp_path: Path) -> None:
+def test_a_complete_store_is_left_alone(listing: ImageIndex, tmp_path: Path) -> None:
     out = tmp_path / "out"
     prepare(listing, out)
     source = Counted(listing.source)
@@ -133,7 +133,7 @@ def test_a_complete_store_is_left_alone(listing: Listing, tmp_path: Path) -> Non
     assert source.read_of == []
 
 
-def test_another_store_is_not_gone_on_with(listing: Listing, photos: Path, tmp_path: Path) -> None:
+def test_another_store_is_not_gone_on_with(listing: ImageIndex, photos: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     prepare(listing, out, short_side=16)
     with pytest.raises(UserError, match=r"short_side: 16 there, 20 here; quality: 90 there, 80 here\); give another"):
@@ -143,7 +143,7 @@ def test_another_store_is_not_gone_on_with(listing: Listing, photos: Path, tmp_p
         prepare(folder(photos), out, short_side=16)
 
 
-def test_a_foreign_directory_is_refused(listing: Listing, tmp_path: Path) -> None:
+def test_a_foreign_directory_is_refused(listing: ImageIndex, tmp_path: Path) -> None:
     for name in ("lock", "record.json"):  # as of a run
         (tmp_path / name).touch()
     with pytest.raises(UserError, match="is not empty and holds no store"):
@@ -153,13 +153,13 @@ def test_a_foreign_directory_is_refused(listing: Listing, tmp_path: Path) -> Non
             prepare(listing, path)
 
 
-def test_a_second_process_is_refused(listing: Listing, tmp_path: Path) -> None:
+def test_a_second_process_is_refused(listing: ImageIndex, tmp_path: Path) -> None:
     with locked(tmp_path / "out"), pytest.raises(UserError, match="another process is at work"):
         prepare(listing, tmp_path / "out")
     prepare(listing, tmp_path / "out")
 
 
-def test_strict_stops_at_the_first_bad_file(listing: Listing, tmp_path: Path) -> None:
+def test_strict_stops_at_the_first_bad_file(listing: ImageIndex, tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"data: ant/5.png: .*--strict") as caught:
         prepare(listing, tmp_path / "out", strict=True)
     assert "\n" not in str(caught.value)
@@ -181,12 +181,12 @@ def test_strict_stops_at_a_class_of_one_image(photos: Path, tmp_path: Path) -> N
         prepare(folder(photos), tmp_path / "out", strict=True)
 
 
-def test_refused_files_have_labels(listing: Listing, tmp_path: Path) -> None:
+def test_refused_files_have_labels(listing: ImageIndex, tmp_path: Path) -> None:
     store = prepare(replace(listing, remarks=(Remark("odd", "is a folder"),)), tmp_path / "out")
     assert store.refused_labels == {"ant/5.png": 0, "cat/half.jpg": 2, "cat/notes.txt": 2}
 
 
-def test_a_disk_that_comes_back(listing: Listing, photos: Path, tmp_path: Path) -> None:
+def test_a_disk_that_comes_back(listing: ImageIndex, photos: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     photos.rename(tmp_path / "elsewhere")
     with pytest.raises(UserError, match=r"no image that can be read; the first of 18 is ant/0\.png: no such file"):
@@ -198,7 +198,7 @@ def test_a_disk_that_comes_back(listing: Listing, photos: Path, tmp_path: Path) 
     assert content(out) == content(tmp_path / "whole")
 
 
-def test_files_that_could_not_be_read_are_tried_again(listing: Listing, photos: Path, tmp_path: Path) -> None:
+def test_files_that_could_not_be_read_are_tried_again(listing: ImageIndex, photos: Path, tmp_path: Path) -> None:
     def stop(done: int, total: int) -> None:
         if done == 15:
             raise KeyboardInterrupt
@@ -215,7 +215,7 @@ def test_files_that_could_not_be_read_are_tried_again(listing: Listing, photos: 
     assert content(out) == content(tmp_path / "whole")
 
 
-def test_files_that_are_gone_are_refused(listing: Listing, photos: Path, tmp_path: Path) -> None:
+def test_files_that_are_gone_are_refused(listing: ImageIndex, photos: Path, tmp_path: Path) -> None:
     (photos / "bee" / "2.jpg").unlink()
     store = prepare(listing, tmp_path / "out")
     assert ("bee/2.jpg", "no such file or directory", True) in store.remarks()
@@ -227,13 +227,13 @@ def test_files_that_are_gone_are_refused(listing: Listing, photos: Path, tmp_pat
     ("options", "said"),
     [({"short_side": 0}, "short_side: 0"), ({"quality": 0}, "quality: 0"), ({"quality": 101}, "quality: 101")],
 )
-def test_bad_options(listing: Listing, tmp_path: Path, options: dict[str, int], said: str) -> None:
+def test_bad_options(listing: ImageIndex, tmp_path: Path, options: dict[str, int], said: str) -> None:
     with pytest.raises(UserError, match=said):
         prepare(listing, tmp_path / "out", **options)  # type: ignore[arg-type]
     assert not (tmp_path / "out").exists()
 
 
-def test_nothing_to_store(listing: Listing, photos: Path, tmp_path: Path) -> None:
+def test_nothing_to_store(listing: ImageIndex, photos: Path, tmp_path: Path) -> None:
     for file in photos.glob("*/*.*"):
         file.write_text("no image")
     with pytest.raises(UserError, match="photos has no image that can be read; the first of 18 is ant/0"):
@@ -245,7 +245,7 @@ def test_nothing_to_store(listing: Listing, photos: Path, tmp_path: Path) -> Non
         prepare(empty, tmp_path / "empty")
 
 
-def test_a_full_disk(listing: Listing, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk(listing: ImageIndex, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(descriptor: int) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
@@ -257,7 +257,7 @@ def test_a_full_disk(listing: Listing, tmp_path: Path, monkeypatch: pytest.Monke
     prepare(listing, tmp_path / "out")
 
 
-def test_an_interrupt_keeps_finished_shards(listing: Listing, tmp_path: Path) -> None:
+def test_an_interrupt_keeps_finished_shards(listing: ImageIndex, tmp_path: Path) -> None:
     def stop(done: int, total: int) -> None:
         if done == 12:
             raise KeyboardInterrupt
@@ -270,7 +270,7 @@ def test_an_interrupt_keeps_finished_shards(listing: Listing, tmp_path: Path) ->
     assert content(tmp_path / "out") == content(tmp_path / "whole")
 
 
-def test_names_that_are_no_text(listing: Listing, photos: Path, tmp_path: Path) -> None:
+def test_names_that_are_no_text(listing: ImageIndex, photos: Path, tmp_path: Path) -> None:
     (photos / "bee" / "2.jpg").rename(photos / "bee" / os.fsdecode(b"\xff.jpg"))
     store = prepare(folder(photos), tmp_path / "out")
     assert "bee/\ufffd.jpg" in store.source.names

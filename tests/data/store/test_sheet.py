@@ -5,11 +5,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from ssil.data.listing import Listing
-from ssil.data.store.sheet import COLUMNS, HEAD, MARGIN, PICTURES, ROW, SIDE, STRIP, contact_sheet, fitting, spread
+from ssil.data.contact_sheet import COLUMNS, HEAD, MARGIN, PICTURES, ROW, SIDE, STRIP, contact_sheet, fitting, spread
+from ssil.data.image_index import ImageIndex
 
 
-def test_pictures_and_names(listing: Listing) -> None:
+def test_pictures_and_names(listing: ImageIndex) -> None:
     sheet = contact_sheet(listing)
     assert sheet.size == (MARGIN + 3 * (STRIP + MARGIN), HEAD + ROW)
     drawn = np.asarray(sheet)
@@ -21,13 +21,13 @@ def test_pictures_and_names(listing: Listing) -> None:
         assert drawn[HEAD + SIDE : HEAD + ROW, left : left + STRIP].min() < 100  # the name
 
 
-def test_no_more_than_forty_classes(listing: Listing) -> None:
+def test_no_more_than_forty_classes(listing: ImageIndex) -> None:
     many = replace(listing, classes=tuple(f"class {number}" for number in range(1000)))
     assert contact_sheet(many).size == (MARGIN + COLUMNS * (STRIP + MARGIN), HEAD + 8 * ROW)
 
 
 @pytest.mark.parametrize("name", ["long " * 100, "x" * 300, "two\nlines", "", "Ζητα ñ 木"])
-def test_any_name_will_do(listing: Listing, name: str) -> None:
+def test_any_name_will_do(listing: ImageIndex, name: str) -> None:
     usual, odd = contact_sheet(listing), contact_sheet(replace(listing, name=name, classes=(name, "b", "c")))
     assert odd.size == usual.size
     gap = slice(MARGIN + STRIP, MARGIN + STRIP + MARGIN)

@@ -8,9 +8,9 @@ import pytest
 from PIL import Image
 
 from ssil.data.decode import UnreadableError, whole
-from ssil.data.listing import Files, Listing, Look
-from ssil.data.store import prepare
-from ssil.data.store.shrink import shrink
+from ssil.data.image_index import Files, ImageIndex, Preprocessing
+from ssil.data.shrinking import shrink
+from ssil.data.store.writer import prepare
 
 
 def encoded(width: int, height: int, kind: str = "JPEG", turned: bool = False) -> bytes:
@@ -85,7 +85,9 @@ def test_a_store_has_the_small_ones(tmp_path: Path) -> None:
         (tmp_path / f"{number}.jpg").write_bytes(encoded(*size))
     files = Files(tmp_path, ("0.jpg", "1.jpg"))
     store = prepare(
-        Listing("two", files, np.zeros(2, dtype=np.int64), ("all",), Look(16)), tmp_path / "s", short_side=30
+        ImageIndex("two", files, np.zeros(2, dtype=np.int64), ("all",), Preprocessing(16)),
+        tmp_path / "s",
+        short_side=30,
     )
     assert (store.source.columns.width.tolist(), store.source.columns.height.tolist()) == ([30, 20], [45, 30])
     assert store.source.read(1) == files.read(1)

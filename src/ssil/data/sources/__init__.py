@@ -1,1 +1,1 @@
-"""Sources of image files: each a function that lists what there is, decoding nothing."""
+"""Data sets by origin."""

@@ -3,32 +3,32 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from ssil.data.dataset import Info
-from ssil.data.listing import Listing, Remark
-from ssil.data.sources import tree
-from ssil.data.sources.gather import OWN, gather
-from ssil.errors import UserError
+from ssil.core.errors import UserError
+from ssil.data.dataset import DatasetInfo
+from ssil.data.image_index import ImageIndex, Remark
+from ssil.data.sources import file_tree
+from ssil.data.sources.class_files import OWN, gather
 
 SIZE = f"{OWN.size}x{OWN.size} colour, or as you say"
-INFO = Info("FOLDER", "your own image files, a sub-folder a class", "any", SIZE, "a folder")
+INFO = DatasetInfo("FOLDER", "your own image files, a sub-folder a class", "any", SIZE, "a folder")
 TRAIN = ("train", "training")
 TESTS = ("test", "testing", "val", "valid", "validation")
 
 
-def folder(path: Path) -> Listing:
+def folder(path: Path) -> ImageIndex:
     """The files in a folder, whatever they are: a sub-folder a class, in natural order.
 
     With a sub-folder `train`, and perhaps `test` (or `val`), in any case, each of these has a sub-folder a class.
     """
-    folders, files, _ = tree.inside(path, "")
+    folders, files, _ = file_tree.inside(path, "")
     train, test = (_named(folders, names) for names in (TRAIN, TESTS))
-    if train is None or (test is None and tree.inside(path, train).files):  # or a class that is called so
+    if train is None or (test is None and file_tree.inside(path, train).files):  # or a class that is called so
         classes, remarks = _classes(path, "")
         return gather(path.resolve().name, path, OWN, classes, remarks=remarks)
     classes, remarks = _classes(path, train)
     tested, more = _classes(path, test) if test else (None, [])
     others = [name for name in (*folders, *files) if name not in (train, test)]
-    more += tree.unused("", others, f"only {' and '.join(f'{name}/' for name in (train, test) if name)} are")
+    more += file_tree.unused("", others, f"only {' and '.join(f'{name}/' for name in (train, test) if name)} are")
     return gather(path.resolve().name, path, OWN, classes, tested, remarks=remarks + more)
 
 
@@ -39,12 +39,14 @@ def _named(folders: Sequence[str], names: Sequence[str]) -> str | None:
 
 def _classes(path: Path, part: str) -> tuple[dict[str, list[str]], list[Remark]]:
     """The files of each class in this part of a folder, and remarks on what belongs to none."""
-    classes, remarks = tree.classes(path, part)
+    classes, remarks = file_tree.classes(path, part)
     if not classes:
         raise UserError(
             f"dataset: {path / part} has no sub-folders to read; put the images of each class in one of its own"
         )
-    if not any(classes.values()) and (deeper := [name for name in classes if tree.inside(path / part, name).folders]):
+    if not any(classes.values()) and (
+        deeper := [name for name in classes if file_tree.inside(path / part, name).folders]
+    ):
         raise UserError(
             f"dataset: {path / part} has folders in folders, but no files; perhaps {path / part / deeper[0]}?"
         )

@@ -1,24 +1,42 @@
 """ImageNet (ILSVRC 2012; Russakovsky et al., IJCV 2015), as unpacked from its own archives or from Kaggle's."""
 
 import csv
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from io import StringIO
 from pathlib import Path
 
 import numpy as np
 
-from ssil.data.dataset import Info
-from ssil.data.listing import Listing, Look, Remark
-from ssil.data.sources.gather import Groups, gather
-from ssil.data.sources.subset import pick
-from ssil.data.sources.tree import classes, find, inside, text, unused
-from ssil.data.sources.wordnet import WNID, titles
-from ssil.errors import UserError
+from ssil.core.errors import UserError
+from ssil.data.dataset import DatasetInfo
+from ssil.data.image_index import ImageIndex, Preprocessing, Remark
+from ssil.data.sources.class_files import Groups, gather
+from ssil.data.sources.class_selection import pick
+from ssil.data.sources.file_tree import classes, find, inside, text, unused
+
+WNID = re.compile(r"n\d{8}")
+NAMES = ("LOC_synset_mapping.txt", "words.txt")
+
+
+def titles(places: Iterable[Path]) -> dict[str, str]:
+    """The first name of each wnid, from the first file of names that lies in these places; empty without one."""
+    path = next((place / name for place in places for name in NAMES if (place / name).is_file()), None)
+    return {} if path is None else dict(map(_entry, text(path).splitlines()))
+
+
+def _entry(line: str) -> tuple[str, str]:
+    """From "n01440764 tench, Tinca tinca" to the wnid and "tench"."""
+    wnid, _, names = " ".join(line.split()).partition(" ")
+    return wnid, names.partition(",")[0] or wnid
+
 
 URL = "https://www.image-net.org"
-INFO = Info("imagenet", "photographs: some 1,280 for training, 50 for testing per class", "1000", "224x224 colour", URL)
-INFO_100 = Info("imagenet100", "the hundred classes of ImageNet that LUCIR uses", "100", "224x224 colour", URL)
+INFO = DatasetInfo(
+    "imagenet", "photographs: some 1,280 for training, 50 for testing per class", "1000", "224x224 colour", URL
+)
+INFO_100 = DatasetInfo("imagenet100", "the hundred classes of ImageNet that LUCIR uses", "100", "224x224 colour", URL)
 
 PLACES = ("imagenet", "ILSVRC2012", "ILSVRC/Data/CLS-LOC", "")
 SOLUTION = "LOC_val_solution.csv"
@@ -29,7 +47,7 @@ CURE = f"put {SOLUTION} (Kaggle's) or {LABELS[0]} (a wnid a line, in order of th
 CLASSES = 1000
 
 
-def imagenet(root: Path | None = None) -> Listing:
+def imagenet(root: Path | None = None) -> ImageIndex:
     """All of ImageNet, or what there is of it, in order of the wnids; the validation images are for testing.
 
     It lies in imagenet/, ILSVRC2012/ or ILSVRC/Data/CLS-LOC/ of the data root, or in the root itself: train/ and val/
@@ -45,10 +63,10 @@ def imagenet(root: Path | None = None) -> Listing:
             f"imagenet: {base / 'train'} has no folder named by a wnid; unpack the tar file of each class there"
         )
     test, more = _validation(base, places)
-    return gather("imagenet", base, Look(224), train, test, titles(places), remarks + more)
+    return gather("imagenet", base, Preprocessing(224), train, test, titles(places), remarks + more)
 
 
-def imagenet100(root: Path | None = None) -> Listing:
+def imagenet100(root: Path | None = None) -> ImageIndex:
     """The subset of LUCIR (Hou et al., CVPR 2019), used by PODNet (Douillard et al., ECCV 2020) and since.
 
     Of the wnids in sorted order it takes those at the first hundred places of what numpy's `RandomState(1993)` makes of

@@ -10,20 +10,24 @@ import torch
 from pyarrow import ArrowException, Table, array, compute, int64, string
 from pyarrow.csv import ConvertOptions, read_csv
 
-from ssil.data.dataset import Info
-from ssil.data.listing import Labels, Listing, Look
-from ssil.data.sources.gather import gather
-from ssil.data.sources.subset import positive
-from ssil.data.sources.tree import find, text
-from ssil.errors import UserError
-from ssil.randomness import Randomness
+from ssil.core.errors import UserError
+from ssil.core.randomness import Randomness
+from ssil.data.dataset import DatasetInfo
+from ssil.data.image_index import ImageIndex, Labels, Preprocessing
+from ssil.data.sources.class_files import gather
+from ssil.data.sources.class_selection import positive
+from ssil.data.sources.file_tree import find, text
 
 URL = "https://github.com/cvdfoundation/google-landmark"
-INFO_1K = Info("landmark-v2-1k", "photographs of landmarks: 50 for testing per class", "1000", "224x224 colour", URL)
-INFO_10K = Info("landmark-v2-10k", "photographs of landmarks: 10 for testing per class", "10000", "224x224 colour", URL)
+INFO_1K = DatasetInfo(
+    "landmark-v2-1k", "photographs of landmarks: 50 for testing per class", "1000", "224x224 colour", URL
+)
+INFO_10K = DatasetInfo(
+    "landmark-v2-10k", "photographs of landmarks: 10 for testing per class", "10000", "224x224 colour", URL
+)
 
 PLACES = ("landmark-v2", "gldv2", "google-landmarks-v2", "")
-LOOK = Look(224, mean=(0.0, 0.0, 0.0), std=(1.0, 1.0, 1.0))  # as in the authors' code: pixels stay in [0, 1]
+LOOK = Preprocessing(224, mean=(0.0, 0.0, 0.0), std=(1.0, 1.0, 1.0))  # as in the authors' code: pixels stay in [0, 1]
 
 
 def landmarks(
@@ -33,7 +37,7 @@ def landmarks(
     seed: int,
     max_per_class: int | None = None,
     min_per_class: int | None = None,
-) -> Listing:
+) -> ImageIndex:
     """The `classes` landmarks with most images, in order of their ids; of each, images drawn by the seed for testing.
 
     Of the others, at most `max_per_class` are for training. Landmarks with fewer images than `min_per_class`, or with

@@ -8,13 +8,13 @@ from typing import NamedTuple
 
 from pyarrow import ArrowException, parquet
 
-from ssil.data.dataset import Info
-from ssil.data.listing import Listing
-from ssil.data.sources.gather import OWN, gather
-from ssil.data.sources.tree import natural
-from ssil.errors import UserError
+from ssil.core.errors import UserError
+from ssil.data.dataset import DatasetInfo
+from ssil.data.image_index import ImageIndex
+from ssil.data.sources.class_files import OWN, gather
+from ssil.data.sources.file_tree import natural
 
-INFO = Info(
+INFO = DatasetInfo(
     "FILE.csv or FILE.parquet",
     "your own image files, listed in a table with columns path, label and, if you like, split and name",
     "any",
@@ -37,7 +37,7 @@ class Row(NamedTuple):
     name: str = ""
 
 
-def manifest(path: Path, root: Path | None = None) -> Listing:
+def manifest(path: Path, root: Path | None = None) -> ImageIndex:
     """The files in a CSV or Parquet table with columns path, label and, where the test part is given, split.
 
     Paths are relative to `root`, or else to the table's folder. Of the splits, train is for training; test, val and

@@ -2,20 +2,20 @@
 
 from pathlib import Path
 
-from ssil.data.dataset import Info
-from ssil.data.listing import Listing, Look, Remark
-from ssil.data.sources.gather import gather
-from ssil.data.sources.tree import classes, find, inside, unused
+from ssil.data.dataset import DatasetInfo
+from ssil.data.image_index import ImageIndex, Preprocessing, Remark
+from ssil.data.sources.class_files import gather
+from ssil.data.sources.file_tree import classes, find, inside, unused
 
 URL = "https://github.com/brendenlake/omniglot"
-INFO = Info("omniglot", "hand-written characters of 50 alphabets, 20 drawings each", "1623", "28x28 grey", URL)
+INFO = DatasetInfo("omniglot", "hand-written characters of 50 alphabets, 20 drawings each", "1623", "28x28 grey", URL)
 
 PARTS = ("images_background", "images_evaluation")
 PLACES = ("", "python", "omniglot", "omniglot/python", "omniglot-py", "omniglot-py/python")
-LOOK = Look(28, channels=1, augment="shift", flip=False, mean=(0.92,), std=(0.24,))
+LOOK = Preprocessing(28, channels=1, augment="shift", flip=False, mean=(0.92,), std=(0.24,))
 
 
-def omniglot(root: Path | None = None) -> Listing:
+def omniglot(root: Path | None = None) -> ImageIndex:
     """The characters of both official parts, or of the one that is there; a class is alphabet/character."""
     base = find(root, PLACES, PARTS, f"omniglot: unpack {PARTS[0]}.zip and {PARTS[1]}.zip of {URL}", enough=any)
     characters: dict[str, list[str]] = {}

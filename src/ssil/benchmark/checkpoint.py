@@ -1,0 +1,77 @@
+"""State on disk: safetensors and JSON, written aside, flushed and renamed, checksummed. Nothing is pickled."""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import safetensors.torch
+from safetensors import SafetensorError
+from torch import Tensor
+
+from ssil.core.errors import UserError
+from ssil.core.files import write_atomic, write_json
+from ssil.core.tensor_files import pack
+
+
+class Checkpoints:
+    """A folder with one current state: `state.json` names the tensor files that belong to it, by their checksums.
+
+    A save writes new tensor files first and replaces `state.json` last, by one rename; what it no longer names is
+    removed afterwards. A file's name holds its checksum, so no save overwrites a file of the state before it:
+    there is always one whole state on disk.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    @property
+    def exists(self) -> bool:
+        """Whether there is a state to go on from."""
+        return (self.folder / "state.json").exists()
+
+    def save(self, meta: Mapping[str, Any], parts: Mapping[str, Mapping[str, Tensor] | None]) -> None:
+        """Replace the state; a part given as None stays as it is on disk."""
+        files = {name: self._file(name) if part is None else self._write(name, part) for name, part in parts.items()}
+        write_json(self.folder / "state.json", {**meta, "files": files})
+        for path in self.folder.iterdir():
+            if path.name not in files.values() and path.name != "state.json":
+                path.unlink()
+
+    def load(self) -> tuple[dict[str, Any], dict[str, dict[str, Tensor]]]:
+        """The current state; a damaged file is named."""
+        meta = self._state()
+        return meta, {name: self._read(file) for name, file in meta.pop("files").items()}
+
+    def _file(self, name: str) -> str:
+        return str(self._state()["files"][name])
+
+    def _write(self, name: str, tensors: Mapping[str, Tensor]) -> str:
+        data = pack(tensors)
+        file = f"{name}-{_checksum(data)}.safetensors"
+        if not (self.folder / file).exists():
+            write_atomic(self.folder / file, data)
+        return file
+
+    def _read(self, file: str) -> dict[str, Tensor]:
+        path = self.folder / file
+        try:
+            data = path.read_bytes()
+            if _checksum(data) not in file:
+                raise UserError(f"checkpoint: {path} is damaged (its checksum differs); start again in a new folder")
+            return safetensors.torch.load(data)
+        except (OSError, SafetensorError) as error:
+            raise UserError(f"checkpoint: {path} can't be read ({error}); start again in a new folder") from None
+
+    def _state(self) -> dict[str, Any]:
+        path = self.folder / "state.json"
+        try:
+            state: dict[str, Any] = json.loads(path.read_text())
+        except (OSError, ValueError) as error:
+            raise UserError(f"checkpoint: {path} can't be read ({error}); start again in a new folder") from None
+        return state
+
+
+def _checksum(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()[:32]

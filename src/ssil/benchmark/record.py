@@ -1,0 +1,163 @@
+"""What a run leaves: a small, versioned JSON record, and per-image predictions beside it.
+
+Figures, tables and reports read records only. `docs/records.md` explains every name.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import fields
+from pathlib import Path
+from typing import Any, Final, Literal
+
+import torch
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from ssil.core.errors import UserError
+from ssil.core.files import write_json
+from ssil.core.tensor_files import read_tensors, write_tensors
+from ssil.learning.metrics import Predictions, average, forgetting
+
+VERSION: Final = 2
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", json_schema_serialization_defaults_required=True)
+
+
+class TaskRecord(_Part):
+    """After one task: accuracies over all classes seen (percent), confusion, score balance, memory, losses, cost."""
+
+    task: int
+    classes_seen: int
+    top1: float
+    top5: float
+    task_top1: list[float]
+    confusion: list[list[int]]
+    score_old: float | None
+    score_new: float
+    softmax_old: float | None
+    softmax_new: float
+    score_gap: float | None
+    teacher_ratio: list[float] | None
+    memory_counts: list[int]
+    exemplar_bytes: int
+    loss: dict[str, dict[str, list[float]]]
+    seconds: float
+    seconds_by_phase: dict[str, float]
+    images_per_second: float
+    peak_memory_mb: float
+
+
+class Summary(_Part):
+    """The stream in five numbers; averages over all tasks, the first included."""
+
+    average_top1: float
+    average_top5: float
+    last_top1: float
+    forgetting: float
+    seconds: float
+
+
+class Record(_Part):
+    """A run, finished (with a summary) or on its way."""
+
+    version: Literal[2] = VERSION
+    config: dict[str, Any]
+    provenance: dict[str, Any]
+    class_order: list[int]
+    class_names: list[str]
+    task_sizes: list[int]
+    tasks: list[TaskRecord] = []
+    summary: Summary | None = None
+
+    @property
+    def label(self) -> str:
+        """The method, the scorer if it is not the one that the method is judged by, the chain if it is a branch."""
+        chain = f"from {self.config['chain']}" if "chain" in self.config else None
+        of = chain or self.config.get("scorer")
+        return f"{self.config['method']} ({of})" if of else str(self.config["method"])
+
+    def after(self, tasks: int) -> "Record":
+        """The record as it was after so many tasks."""
+        summary = self.summary if tasks == len(self.task_sizes) else None
+        return self.model_copy(update={"tasks": self.tasks[:tasks], "summary": summary})
+
+    def with_task(self, task: TaskRecord) -> "Record":
+        """The record with one more task; after the last one it has its summary."""
+        tasks = [*self.tasks, task]
+        done = len(tasks) == len(self.task_sizes)
+        return self.model_copy(update={"tasks": tasks, "summary": summarise(tasks) if done else None})
+
+
+def summarise(tasks: list[TaskRecord]) -> Summary:
+    """The summary of a stream's tasks."""
+    return Summary(
+        average_top1=average([task.top1 for task in tasks]),
+        average_top5=average([task.top5 for task in tasks]),
+        last_top1=tasks[-1].top1,
+        forgetting=forgetting([task.task_top1 for task in tasks]),
+        seconds=sum(task.seconds for task in tasks),
+    )
+
+
+def flat(settings: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Nested settings as one level.
+
+    >>> flat({"seed": 0, "memory": {"kind": "fixed", "total": 500}})
+    {'seed': 0, 'memory.kind': 'fixed', 'memory.total': 500}
+    """
+    found: dict[str, Any] = {}
+    for name, value in settings.items():
+        found |= flat(value, f"{prefix}{name}.") if isinstance(value, Mapping) else {f"{prefix}{name}": value}
+    return found
+
+
+def write_record(folder: Path, record: Record) -> None:
+    """`record.json`, atomically."""
+    write_json(folder / "record.json", record.model_dump(mode="json"))
+
+
+def read_record(folder: str | Path) -> Record:
+    """The record of a run's directory."""
+    path = Path(folder) / "record.json"
+    try:
+        return Record(**migrate(json.loads(path.read_text())))
+    except FileNotFoundError:
+        raise UserError(f"run: {folder} holds no record.json; give the --out directory of a run") from None
+    except (OSError, ValueError, TypeError, ValidationError) as error:
+        reason = str(error).splitlines()[0]
+        raise UserError(f"record: {path} can't be read ({reason}); restore it or run again in a new folder") from None
+
+
+def migrate(raw: Any) -> Mapping[str, Any]:
+    """A record of an older version in today's form."""
+    if not isinstance(raw, Mapping):
+        raise ValueError("it is not a JSON object")
+    newer = dict(raw)
+    if newer.get("version") == 1:  # had no `score_gap`
+        newer |= {"version": 2, "tasks": [{"score_gap": None, **task} for task in raw.get("tasks", [])]}
+    if newer.get("version") != VERSION:
+        raise ValueError(f"version {raw.get('version')!r} is not known; this ssil reads up to version {VERSION}")
+    return newer
+
+
+def _arrays(folder: Path, task: int) -> Path:
+    return folder / "arrays" / f"task-{task:02d}.safetensors"
+
+
+def write_predictions(folder: Path, task: int, predictions: Predictions) -> None:
+    """The per-image predictions after a task."""
+    write_tensors(_arrays(folder, task), {part.name: getattr(predictions, part.name) for part in fields(predictions)})
+
+
+def read_predictions(folder: str | Path, task: int) -> Predictions:
+    """The per-image predictions after a task."""
+    path = _arrays(Path(folder), task)
+    if not path.exists():
+        raise UserError(f"task: {path} is not there; {folder} has no predictions of task {task}")
+    found = read_tensors(path)
+    return Predictions(**{"score_spread": torch.full_like(found["score_new"], torch.nan)} | found)
+
+
+if __name__ == "__main__":
+    print(json.dumps(Record.model_json_schema(mode="serialization"), indent=1))

@@ -1,0 +1,122 @@
+"""Streams of tasks: which classes arrive when. Knows nothing of models."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from itertools import accumulate, pairwise
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from ssil.core.classes import ClassTable
+from ssil.core.errors import UserError
+from ssil.core.randomness import Randomness
+from ssil.core.samples import Samples
+from ssil.learning.task import Task
+
+
+@dataclass(frozen=True)
+class Stream:
+    """Training and test samples, labelled by order of arrival, and the tasks in which the classes come.
+
+    Labels beyond the last task's classes belong to classes that the stream leaves out.
+    """
+
+    train: Samples
+    test: Samples
+    tasks: tuple[Task, ...]
+    class_order: tuple[int, ...]
+
+    def seen(self, task: Task) -> Tensor:
+        """The indices of the test samples of all classes that have arrived by this task."""
+        return torch.nonzero(self.test.labels < task.classes.seen).flatten()
+
+
+def class_order(classes: int, random: Randomness) -> list[int]:
+    """A permutation of the classes: the first to arrive, the second, and so on."""
+    order: list[int] = torch.randperm(classes, generator=random.at("class order")).tolist()
+    return order
+
+
+def read_order(path: Path, names: Sequence[str]) -> list[int]:
+    """A class order from a file: one class a line, by name or, where no class has that name, by index."""
+    if not path.is_file():
+        raise UserError(f"class_order: no file {path}; give a seed, or a file with one class a line")
+    lines = [line.strip() for line in path.read_text().splitlines()]
+    index = {str(i): i for i in range(len(names))} | {name: i for i, name in enumerate(names)}
+    if unknown := [line for line in lines if line and line not in index]:
+        close = ", ".join(get_close_matches(unknown[0], names) or names[:3])
+        raise UserError(f"class_order: {path} names {unknown[0]!r}, which is no class; perhaps: {close}")
+    return [index[line] for line in lines if line]
+
+
+def task_sizes(classes: int, tasks: int, large_base: bool = False) -> tuple[int, ...]:
+    """Equal tasks (the larger first where they can't be); a large base is half of the classes before `tasks` more.
+
+    >>> task_sizes(10, 3), task_sizes(11, 2, large_base=True)
+    ((4, 3, 3), (6, 3, 2))
+    """
+    base = (-(-classes // 2),) if large_base else ()
+    rest = classes - sum(base)
+    if not 1 <= tasks <= rest:
+        raise UserError(f"tasks: {tasks} tasks can't share {rest} classes; give a number from 1 to {rest}")
+    size, larger = divmod(rest, tasks)
+    return (*base, *[size + 1] * larger, *[size] * (tasks - larger))
+
+
+def build_stream(
+    train: Samples, test: Samples, names: Sequence[str], order: Sequence[int], sizes: Sequence[int]
+) -> Stream:
+    """The stream that brings the classes in this order, so many in each task; classes beyond the last task stay out."""
+    _check_order(order, names)
+    _check_sizes(sizes, len(names))
+    arrival = torch.empty(len(order), dtype=torch.long)
+    arrival[torch.tensor(order)] = torch.arange(len(order))
+    train, test = (Samples(samples.images, arrival[samples.labels]) for samples in (train, test))
+    tables = _tables([names[c] for c in order], sizes)
+    _check_images(train, test, tables)
+    tasks = tuple(Task(table, _block(train.labels, table)) for table in tables)
+    return Stream(train, test, tasks, tuple(order))
+
+
+def _tables(arriving: list[str], sizes: Sequence[int]) -> list[ClassTable]:
+    """The class table after each task."""
+    tables = [ClassTable()]
+    for start, end in pairwise(accumulate(sizes, initial=0)):
+        tables.append(tables[-1].extend(arriving[start:end]))
+    return tables[1:]
+
+
+def _block(labels: Tensor, classes: ClassTable) -> Tensor:
+    """The indices of the samples of the newest task."""
+    return torch.nonzero((labels >= classes.old) & (labels < classes.seen)).flatten()
+
+
+def _check_order(order: Sequence[int], names: Sequence[str]) -> None:
+    if repeated := [c for c, count in Counter(order).items() if count > 1]:
+        raise UserError(f"class_order: class {repeated[0]} comes twice; give each class once")
+    if strange := set(order) - set(range(len(names))):
+        raise UserError(f"class_order: {min(strange)} is no class; give numbers from 0 to {len(names) - 1}")
+    if missing := sorted(set(range(len(names))) - set(order)):
+        raise UserError(f"class_order: class {missing[0]} ({names[missing[0]]}) is missing; give all {len(names)}")
+
+
+def _check_sizes(sizes: Sequence[int], classes: int) -> None:
+    listed = ",".join(map(str, sizes))
+    if not sizes or min(sizes) < 1:
+        raise UserError(f"task_sizes: {listed or 'nothing'} leaves a task empty; give each task at least one class")
+    if sum(sizes) > classes:
+        raise UserError(f"task_sizes: {listed} sum to {sum(sizes)}; there are only {classes} classes")
+
+
+def _check_images(train: Samples, test: Samples, tables: Sequence[ClassTable]) -> None:
+    last = tables[-1]
+    images = torch.bincount(train.labels, minlength=last.seen)[: last.seen]
+    if not images.all():
+        name = last.names[int(images.argmin())]
+        raise UserError(f"data: class {name!r} has no training images; add some, or leave the class out")
+    for table in tables:
+        if not len(_block(test.labels, table)):
+            raise UserError(f"data: no class of task {table.task} has test images; add some, or make its task larger")

@@ -1,0 +1,1 @@
+"""Follow a run live in other tools."""

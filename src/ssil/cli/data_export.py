@@ -1,0 +1,36 @@
+"""`ssil data export`: any data set as folders of PNG files."""
+
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import App, Parameter
+
+from ssil.cli.data_options import At
+from ssil.cli.data_progress import counting
+from ssil.data.load import load
+from ssil.data.png_export import export as write
+
+app = App(
+    name="export",
+    help_epilogue="""Images are written as a network would see them in testing.
+
+Examples:
+  ssil data export digits --out digits
+  ssil data export cifar100 --data-root /data --out cifar100""",
+)
+
+
+@app.default
+def export(
+    name: Annotated[str, Parameter(help="a name (see `ssil datasets`), or the path of a set")],
+    /,
+    *,
+    out: Annotated[Path, Parameter(help="a new directory; it gets train/CLASS/000001.png and so on")],
+    data_root: At = None,
+) -> None:
+    """Write any data set as folders of PNG files."""
+    with counting("reading") as count:
+        dataset = load(name, root=data_root, on_progress=count)
+    with counting("writing") as count:
+        write(dataset, out, count)
+    print(f"{len(dataset.train):,} training and {len(dataset.test):,} test images in {out}")

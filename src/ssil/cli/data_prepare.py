@@ -1,0 +1,79 @@
+"""`ssil data prepare`: from files to a store."""
+
+import shlex
+import sys
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import App, Parameter
+from rich.markup import escape
+
+from ssil.cli.data_options import Choice, Name, Threads, chosen, size, tell
+from ssil.cli.data_progress import counting
+from ssil.cli.terminal import Json, console, json_line
+from ssil.data.assemble import on_classes
+from ssil.data.store import writer
+from ssil.data.store.format import REFUSED, STORE
+from ssil.data.store.reader import Store
+
+app = App(
+    name="prepare",
+    help_epilogue="""Stopped by Ctrl-C or otherwise, the same command goes on. Files that can't be
+read are refused, each with a reason, in STORE/refused.csv. If a disk was to blame,
+mend it, remove STORE/store.json, and the same command tries those files again.
+
+Examples:
+  ssil data prepare my_photos --out my_store
+  ssil data prepare imagenet --data-root /data --short-side 256 --out in256
+  ssil data prepare split.csv --strict --out my_store""",
+)
+
+
+@app.default
+def prepare(
+    source: Name,
+    /,
+    *,
+    out: Annotated[Path, Parameter(help="the store's directory: new, or begun before")],
+    choice: Choice | None = None,
+    short_side: Annotated[int | None, Parameter(help="make larger pictures so small; others stay as they are")] = None,
+    quality: Annotated[int, Parameter(help="JPEG quality of those made smaller; 100 is PNG, without loss")] = 90,
+    strict: Annotated[
+        bool, Parameter(negative="", show_default=False, help="stop at any remark, as on a file that can't be read")
+    ] = False,
+    threads: Threads = None,
+    json: Json = False,
+) -> None:
+    """Pack the images of a source into a store."""
+    with counting("reading", json) as count:
+        listing = chosen(source, choice or Choice(), count, threads)
+    was_complete = (out / STORE).exists()
+    try:
+        with counting("preparing", json) as count:
+            made = writer.prepare(listing, out, short_side, quality, count, threads, strict)
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt(_kept(out)) from None
+    if json:
+        json_line(store=out, **made.facts.model_dump(mode="json", exclude={"lengths", "index"}))
+    else:
+        _summary(made, was_complete)
+
+
+def _kept(out: Path) -> str:
+    done = sum(1 for _ in out.glob("data-*.arrow"))
+    kept = f"what is finished is kept in {out} (shards: {done:,})" if done else "no shard had been finished yet"
+    return f"{kept}; go on with: {shlex.join(['ssil', *sys.argv[1:]])}"
+
+
+def _summary(made: Store, was_complete: bool) -> None:
+    screen, facts = console(), made.facts
+    if was_complete:
+        screen.print(f"{escape(str(made.path))} was complete already; nothing was left to do")
+    share = f"{100 * facts.bytes_after / max(facts.bytes_before, 1):.0f} %"
+    screen.print(f"[bold]{facts.images:,} images[/] of {len(facts.classes):,} classes in {escape(str(made.path))}")
+    screen.print(f"{size(facts.bytes_before)} before, {size(facts.bytes_after)} now ({share})")
+    remarks = (*made.remarks(), *on_classes(made.listing(), made.source.survey()))
+    for title, which in (("left out", True), ("worth a look", False)):
+        if chosen := [remark for remark in remarks if remark.left_out is which]:
+            screen.print(f"{title}: {len(chosen):,}")
+            tell(screen, chosen, f": see {made.path / REFUSED}")

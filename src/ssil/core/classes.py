@@ -1,0 +1,73 @@
+"""The class table: which classes arrived with which task."""
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+import torch
+from torch import Tensor
+
+
+@dataclass(frozen=True)
+class ClassTable:
+    """The class table: names in order of arrival, and the bounds of each task's block.
+
+    >>> classes = ClassTable().extend(["cat", "dog"]).extend(["eel"])
+    >>> classes.bounds, classes.task, classes.old, classes.new, classes.seen
+    ((0, 2, 3), 2, 2, 1, 3)
+    >>> classes.task_of().tolist()
+    [0, 0, 1]
+    """
+
+    names: tuple[str, ...] = ()
+    bounds: tuple[int, ...] = (0,)
+
+    def extend(self, names: list[str] | tuple[str, ...]) -> "ClassTable":
+        """The table after one more task, which brings these classes."""
+        return ClassTable(self.names + tuple(names), (*self.bounds, self.seen + len(names)))
+
+    def without(self, label: int) -> "ClassTable":
+        """The table without a class; the classes after it move up, its task may be left empty.
+
+        >>> ClassTable(("cat", "dog", "eel"), (0, 2, 3)).without(0)
+        ClassTable(names=('dog', 'eel'), bounds=(0, 1, 2))
+        """
+        return ClassTable(self.names[:label] + self.names[label + 1 :], tuple(b - (b > label) for b in self.bounds))
+
+    @property
+    def task(self) -> int:
+        """The number of tasks seen; the current task's number, counted from 1."""
+        return len(self.bounds) - 1
+
+    @property
+    def seen(self) -> int:
+        """All classes so far."""
+        return self.bounds[-1]
+
+    @property
+    def old(self) -> int:
+        """The classes of all tasks before the current one."""
+        return self.bounds[-2] if self.task else 0
+
+    @property
+    def new(self) -> int:
+        """The classes that the current task brought."""
+        return self.seen - self.old
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """The number of classes of each task."""
+        return tuple(end - start for start, end in pairwise(self.bounds))
+
+    def task_of(self) -> Tensor:
+        """The task (from 0) of each class."""
+        return torch.tensor([task for task, size in enumerate(self.sizes) for _ in range(size)], dtype=torch.long)
+
+    def old_blocks(self, min_size: int = 1) -> tuple[int, ...]:
+        """Bounds of the old tasks' blocks, where consecutive tasks below `min_size` classes share one block.
+
+        >>> ClassTable(("?",) * 15, (0, 10, 11, 12, 15)).old_blocks(min_size=2)
+        (0, 10, 12)
+        """
+        small = [size < min_size for size in self.sizes[:-1]]
+        inner = [bound for bound, pair in zip(self.bounds[1:-2], pairwise(small), strict=True) if not all(pair)]
+        return (0, *inner, self.old)

@@ -1,0 +1,77 @@
+"""Objects from outside the package: `my_file.py:name`, or an installed package's entry point."""
+
+import sys
+from collections.abc import Iterable, Mapping
+from difflib import get_close_matches
+from importlib.metadata import entry_points
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+from types import ModuleType
+from typing import Any, TypeVar
+
+from ssil.core.errors import UserError
+
+T = TypeVar("T")
+
+
+def find(kind: str, name: str, builtin: Mapping[str, T]) -> T:
+    """The object of this kind and name: built in, `file.py:name`, or an entry point of the group `ssil.<kind>s`.
+
+    >>> find("colour", "red", {"red": 0xFF0000}) == 0xFF0000
+    True
+    >>> find("colour", "rod", {"red": 0xFF0000})
+    Traceback (most recent call last):
+    ssil.core.errors.UserError: colour: unknown name 'rod', did you mean 'red'? Known: red; or give file.py:name
+    """
+    if name in builtin:
+        return builtin[name]
+    found: T = load_object(name) if ":" in name or name.endswith(".py") else _installed(kind, name, builtin)
+    if not callable(found):
+        raise UserError(f"{kind}: {name!r} is of type {type(found).__name__}; name a function")
+    return found
+
+
+def _installed(kind: str, name: str, builtin: Iterable[str]) -> Any:
+    entries = entry_points(group=f"ssil.{kind}s")
+    if name not in entries.names:
+        raise UserError(f"{kind}: unknown name {_guess(name, [*builtin, *entries.names])}; or give file.py:name")
+    return entries[name].load()
+
+
+def load_object(reference: str) -> Any:
+    """What `path.py:name` refers to. The file is run once in a process, like any module."""
+    file, _, name = reference.rpartition(":")
+    if not file.endswith(".py"):
+        raise UserError(f"{reference!r} is not of the form file.py:name, such as my_file.py:my_function")
+    module = _import(Path(file))
+    if not hasattr(module, name):
+        raise UserError(f"{file} has no {_guess(name, (known for known in vars(module) if known[0] != '_'))}")
+    return getattr(module, name)
+
+
+def _import(path: Path) -> ModuleType:
+    if not path.is_file():
+        raise UserError(f"{str(path)!r}: there is no such file; a relative path starts at {Path.cwd()}")
+    title = f"ssil_plugin:{path.resolve()}"
+    return sys.modules.get(title) or _run(title, path)
+
+
+def _run(title: str, path: Path) -> ModuleType:
+    spec = spec_from_file_location(title, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = sys.modules[title] = module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        del sys.modules[title]
+        reason = " ".join(str(error).split())
+        raise UserError(f"{str(path)!r} can't be imported: {type(error).__name__}: {reason}; mend the file") from error
+    return module
+
+
+def _guess(name: str, known: Iterable[str]) -> str:
+    """The name, close matches, and all that there is."""
+    known = sorted(known)
+    close = " or ".join(map(repr, get_close_matches(name, known) or get_close_matches(name.lower(), known)))
+    return f"{name!r}{f', did you mean {close}?' if close else '.'} Known: {', '.join(known)}"

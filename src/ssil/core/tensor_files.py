@@ -1,0 +1,24 @@
+"""Tensors in safetensors files. Nothing is pickled."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import safetensors.torch
+from torch import Tensor
+
+from ssil.core.files import write_atomic
+
+
+def pack(tensors: Mapping[str, Tensor]) -> bytes:
+    """The bytes of a safetensors file; memory layouts are not kept."""
+    return safetensors.torch.save({name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()})
+
+
+def write_tensors(path: Path, tensors: Mapping[str, Tensor]) -> None:
+    """A safetensors file, atomically."""
+    write_atomic(path, pack(tensors))
+
+
+def read_tensors(path: Path) -> dict[str, Tensor]:
+    """The tensors of a safetensors file."""
+    return safetensors.torch.load(path.read_bytes())

@@ -1,0 +1,75 @@
+"""A data set as folders of PNG files: `train/CLASS/000001.png` and so on, the same under `test`."""
+
+import re
+import shutil
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import torch
+from PIL import Image
+
+from ssil.core.errors import UserError
+from ssil.core.samples import Samples
+from ssil.data.dataset import Dataset
+from ssil.data.file_validation import ProgressCallback
+
+BLOCK = 256
+LONGEST = 200
+"""Bytes of a folder's name."""
+
+
+def export(dataset: Dataset, out: Path, progress: ProgressCallback | None = None) -> int:
+    """Write all images of a set to a new directory, which appears when they are there; how many they are."""
+    names = folder_names(dataset.classes)
+    if out.exists():
+        raise UserError(f"out: {out} exists; give a new directory")
+    aside, total = out.with_name(f".{out.name}.part"), len(dataset.train) + len(dataset.test)
+    shutil.rmtree(aside, ignore_errors=True)
+    try:
+        for done, (place, picture) in enumerate(_pictures(dataset, names), start=1):
+            (aside / place).parent.mkdir(parents=True, exist_ok=True)
+            picture.save(aside / place)
+            if progress:
+                progress(done, total)
+        aside.rename(out)
+    except OSError as error:
+        raise UserError(f"out: {out} can't be written ({error.strerror}); give another directory") from error
+    return total
+
+
+def _pictures(dataset: Dataset, names: Sequence[str]) -> Iterator[tuple[Path, Image.Image]]:
+    """Every picture, and where it goes."""
+    for part, samples in (("train", dataset.train), ("test", dataset.test)):
+        written = Counter[int]()
+        for label, picture in _labelled(samples):
+            written[label] += 1
+            yield Path(part, names[label], f"{written[label]:06d}.png"), picture
+
+
+def _labelled(samples: Samples) -> Iterator[tuple[int, Image.Image]]:
+    grey = samples.images.shape[2] == 1
+    for block in torch.arange(len(samples)).split(BLOCK):
+        pixels = samples.images.fetch(block).cpu().numpy()
+        for label, picture in zip(samples.labels[block].tolist(), pixels, strict=True):
+            yield label, Image.fromarray(picture[..., 0] if grey else picture)
+
+
+def folder_names(classes: Sequence[str]) -> tuple[str, ...]:
+    """A name for each class that any file system takes; two classes with the same one, but for case, are refused.
+
+    >>> folder_names(["cat", "AC/DC", "..."])
+    ('cat', 'AC_DC', '_')
+    """
+    names = tuple(map(_safe, classes))
+    first: dict[str, str] = {}
+    for name, original in zip(names, classes, strict=True):
+        other = first.setdefault(name.casefold(), original)
+        if other is not original:
+            raise UserError(f"classes: {other!r} and {original!r} would share the folder {name!r}; rename one of them")
+    return names
+
+
+def _safe(name: str) -> str:
+    tame = re.sub(r'[<>:"/\\|?*\x00-\x1f]', "_", name).encode(errors="replace")[:LONGEST].decode(errors="ignore")
+    return tame.strip(" .") or "_"

@@ -1,1 +1,0 @@
-"""Records to figures, one figure a file. Nothing here loads a model or a data set."""

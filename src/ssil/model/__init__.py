@@ -1,1 +1,0 @@
-"""A classifier that keeps learning: names in, names out, one directory."""

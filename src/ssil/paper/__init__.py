@@ -1,1 +1,0 @@
-"""What the paper says: its scenarios, its printed numbers, its claims."""

@@ -1,0 +1,91 @@
+"""The headline table: a row a variant, the best of each column in bold."""
+
+from collections.abc import Callable, Sequence
+from typing import Final, Literal, NamedTuple
+
+from ssil.benchmark.record import Record, summarise
+from ssil.learning.metrics import newest_share
+from ssil.reporting.sections import Section, Variant
+from ssil.reporting.text_tables import Table
+
+
+class Column(NamedTuple):
+    """A number of a run, and which is the best: the highest, the lowest, or the nearest to the share of the images."""
+
+    title: str
+    key: str
+    value: Callable[[Record], float]
+    best: Literal["highest", "lowest", "fair"]
+    digits: int = 1
+
+
+COLUMNS: Final = (
+    Column("average top-1", "average_top1", lambda run: summarise(run.tasks).average_top1, "highest"),
+    Column("average top-5", "average_top5", lambda run: summarise(run.tasks).average_top5, "highest"),
+    Column("last top-1", "last_top1", lambda run: run.tasks[-1].top1, "highest"),
+    Column("forgetting", "forgetting", lambda run: summarise(run.tasks).forgetting, "lowest"),
+    Column("on the newest task", "newest_share", lambda run: newest_share(run.tasks[-1].confusion), "fair"),
+    Column("seconds", "seconds", lambda run: summarise(run.tasks).seconds, "lowest", 0),
+    Column("peak MB", "peak_memory_mb", lambda run: max(task.peak_memory_mb for task in run.tasks), "lowest", 0),
+)
+"""Accuracies, forgetting and shares in percent."""
+
+LEADING: Final = ("variant", "seeds", "tasks")
+
+
+def fair_share(confusion: Sequence[Sequence[int]]) -> float:
+    """The share of the test images that belong to the newest task.
+
+    >>> fair_share([[3, 3], [1, 1]])
+    25.0
+    """
+    return 100 * sum(confusion[-1]) / sum(map(sum, confusion))
+
+
+def headline(section: Section) -> Table:
+    """A row a variant."""
+    rows = [[*_leading(one), *(one.over(c.value).text(c.digits) for c in COLUMNS)] for one in section.variants]
+    best = {
+        (row, len(LEADING) + place) for place, column in enumerate(COLUMNS) for row in _best(section.variants, column)
+    }
+    return Table([*LEADING, *(column.title for column in COLUMNS)], rows, frozenset(best))
+
+
+def headlines(sections: Sequence[Section]) -> Table:
+    """The rows of all sections, each with its stream if there are several."""
+    parts = [headline(section) for section in sections]
+    if len(parts) == 1:
+        return parts[0]
+    rows = [[one.title, *row] for one, part in zip(sections, parts, strict=True) for row in part.rows]
+    starts = [sum(len(part.rows) for part in parts[:place]) for place in range(len(parts))]
+    best = {(start + row, 1 + column) for start, part in zip(starts, parts, strict=True) for row, column in part.best}
+    return Table(["stream", *parts[0].header], rows, frozenset(best), words=2)
+
+
+def numbers(sections: Sequence[Section]) -> Table:
+    """The same for programs: all digits, the deviation over seeds in a column of its own, empty for one seed."""
+    names = [name for column in COLUMNS for name in (column.key, f"{column.key}_deviation")]
+    rows = [[section.title, *_leading(one), *_digits(one)] for section in sections for one in section.variants]
+    return Table(["stream", *LEADING, *names], rows, words=2)
+
+
+def _leading(variant: Variant) -> list[str]:
+    first = variant.records[0]
+    return [variant.name, str(len(variant.records)), f"{len(first.tasks)}/{len(first.task_sizes)}"]
+
+
+def _digits(variant: Variant) -> list[str]:
+    estimates = [variant.over(column.value) for column in COLUMNS]
+    return [text for one in estimates for text in (str(one.mean), str(one.deviation) if one.count > 1 else "")]
+
+
+def _best(variants: Sequence[Variant], column: Column) -> list[int]:
+    """The rows that have the best number as far as it is shown; none where there is nothing to choose from."""
+    means = {row: round(one.over(column.value).mean, column.digits) for row, one in enumerate(variants) if one.rival}
+    if len(means) < 2:
+        return []
+    fair = fair_share(next(one for one in variants if one.rival).confusion)
+    costs = {
+        row: {"highest": -mean, "lowest": mean, "fair": abs(mean - fair)}[column.best] for row, mean in means.items()
+    }
+    return [row for row, cost in costs.items() if cost == min(costs.values())]

@@ -1,0 +1,119 @@
+"""Runs that may be compared: a section a stream, in it the variants, each with the runs that count."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from ssil.benchmark.estimates import Estimate, estimate
+from ssil.benchmark.record import Record, TaskRecord, summarise
+from ssil.benchmark.results import Run, variants
+from ssil.reporting.figures.style import MethodStyle, looks
+
+
+@dataclass(frozen=True)
+class Variant:
+    """Runs that differ in their seeds alone."""
+
+    name: str
+    runs: Sequence[Run]
+
+    @cached_property
+    def records(self) -> list[Record]:
+        """Those that count: the finished ones; if there is none, all as they were when the slowest was where it is."""
+        finished = [run.record for run in self.runs if run.record.summary]
+        begun = [run.record for run in self.runs if run.record.tasks]
+        done = min((len(record.tasks) for record in begun), default=0)
+        return finished or [record.after(done) for record in begun]
+
+    @property
+    def finished(self) -> bool:
+        """Whether all of the stream is behind it."""
+        return bool(self.records and self.records[0].summary)
+
+    @property
+    def bound(self) -> bool:
+        """Whether it may look at all images again, so that the others can't be expected to reach it."""
+        return bool(self.runs[0].record.config["memory"]["kind"] == "unlimited")
+
+    @property
+    def rival(self) -> bool:
+        """Whether it can be the best."""
+        return self.finished and not self.bound
+
+    @property
+    def last(self) -> list[TaskRecord]:
+        """The last task of each record."""
+        return [record.tasks[-1] for record in self.records]
+
+    @property
+    def confusion(self) -> list[list[int]]:
+        """That after the last task, summed over the records."""
+        tables = zip(*(task.confusion for task in self.last), strict=True)
+        return [[sum(cells) for cells in zip(*rows, strict=True)] for rows in tables]
+
+    def over(self, value: Callable[[Record], float]) -> Estimate:
+        """A number of a whole run, over the records."""
+        return estimate([value(record) for record in self.records])
+
+    def along(self, value: Callable[[TaskRecord], float], since: int = 1) -> list[Estimate]:
+        """A number after each task from `since` on, over the records."""
+        tasks = zip(*(record.tasks[since - 1 :] for record in self.records), strict=True)
+        return [estimate([value(task) for task in seeds]) for seeds in tasks]
+
+
+@dataclass(frozen=True)
+class Section:
+    """The variants that learnt one stream, the most accurate first, bounds last; those without a task done wait."""
+
+    title: str
+    variants: Sequence[Variant]
+    waiting: Sequence[Variant]
+    looks: Mapping[str, MethodStyle]
+    """Of each variant, by its name."""
+
+    @property
+    def runs(self) -> list[Run]:
+        """All of them, by variant."""
+        return [run for variant in (*self.variants, *self.waiting) for run in variant.runs]
+
+    def since(self, task: int) -> "Section":
+        """Of the variants those that have done this task."""
+        return replace(self, variants=[one for one in self.variants if len(one.records[0].tasks) >= task])
+
+
+def sections(runs: Sequence[Run]) -> list[Section]:
+    """The runs by stream: equal images, tasks of equal sizes, tested in the same way."""
+    groups: dict[tuple[object, ...], list[Run]] = {}
+    for run in runs:
+        groups.setdefault(_stream(run.record), []).append(run)
+    titles = [_title(members[0].record) for members in groups.values()]
+    return [
+        _section(title if titles.count(title) == 1 else f"{title} (data {key[0]})", members)
+        for title, (key, members) in zip(titles, groups.items(), strict=True)
+    ]
+
+
+def _stream(record: Record) -> tuple[object, ...]:
+    config, held = record.config, record.config.get("validation", 0)
+    same = "dataset" if held else "data_fingerprint"  # each seed holds out other images
+    data = config.get(same, config["dataset"])
+    return data, tuple(record.task_sizes), held
+
+
+def _title(record: Record) -> str:
+    sizes, held = record.task_sizes, record.config.get("validation", 0)
+    base = f", {sizes[0]} of them in the first" if sizes[0] > max(sizes[1:], default=sizes[0]) + 1 else ""
+    tested = f", tested on {100 * held:g} % of the training images" if held else ""
+    return f"{record.config['dataset']}: {sum(sizes)} classes in {len(sizes)} tasks{base}{tested}"
+
+
+def _section(title: str, runs: Sequence[Run]) -> Section:
+    every = [Variant(name, members) for name, members in variants(runs).items()]
+    shown = sorted((variant for variant in every if variant.records), key=_rank)
+    waiting = [variant for variant in every if not variant.records]
+    return Section(title, shown, waiting, looks(variant.name for variant in every))
+
+
+def _rank(variant: Variant) -> tuple[bool, bool, float]:
+    accuracy = variant.over(lambda record: summarise(record.tasks).average_top1)
+    return not variant.finished, variant.bound, -accuracy.mean

@@ -1,0 +1,84 @@
+"""The data on which the paper's streams are run: the paper's own, smaller ones, or a user's."""
+
+from collections.abc import Mapping
+from dataclasses import field, replace
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from pydantic import ConfigDict
+from pydantic.dataclasses import dataclass
+
+from ssil.benchmark.config import over, read_toml
+from ssil.benchmark.grid.cells import Cell
+from ssil.core.errors import UserError
+from ssil.reproduction.conditions import Condition
+from ssil.reproduction.rows import ROWS, replay_batch
+
+FOLDER = Path(str(files("ssil.reproduction"))) / "preset_files"
+
+
+@dataclass(frozen=True, config=ConfigDict(strict=True))
+class Preset:
+    """A data set with a regime: settings of all runs, the three memories as exemplars a class, and rows' own settings.
+
+    A fixed memory has that many exemplars a class in the end, a growing one all along.
+    """
+
+    name: str
+    title: str
+    classes: int
+    exemplars: tuple[int, int, int]
+    settings: Mapping[str, Any]
+    rows: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    stands_for: str = ""
+    """The data of the paper in whose place it is, if it is not one of them."""
+
+    def at(self, data_root: Path | None) -> "Preset":
+        """With its data there."""
+        return replace(self, settings={**self.settings, "data_root": str(data_root)}) if data_root else self
+
+    def column(self, condition: Condition) -> str:
+        """Its name here."""
+        return condition.name(self.exemplars[condition.level])
+
+    def scenario(self, condition: Condition) -> str:
+        """Its folder."""
+        return f"{self.name}/{self.column(condition)}"
+
+    def said(self, condition: Condition) -> str:
+        """A condition in words."""
+        memory = self.exemplars[condition.level]
+        budget = f"{memory} a class" if condition.growing else f"{memory * self.classes:,} in all"
+        return f"T = {condition.tasks}{', large base' if condition.large_base else ''}, {budget}"
+
+    def cell(self, condition: Condition, row: str, seed: int) -> Cell:
+        """The run of a row of the paper's tables, in one of its columns."""
+        own = over(over(ROWS[row], replay_batch(row, self.settings.get("batch", 128))), self.rows.get(row, {}))
+        return Cell(self.scenario(condition), row, seed, over(over(self.settings, self._stream(condition)), own))
+
+    def _stream(self, condition: Condition) -> dict[str, Any]:
+        per_class = self.exemplars[condition.level]
+        memory = {"memory_per_class": per_class} if condition.growing else {"memory": per_class * self.classes}
+        base = {"large_base": True} if condition.large_base else {}
+        return {"tasks": condition.tasks, **base, **memory}
+
+
+def find_preset(name: str) -> Preset:
+    """One of the package's by its name, or a user's own by its file."""
+    path = Path(name) if name.endswith(".toml") else FOLDER / f"{name}.toml"
+    if not path.exists():
+        known = ", ".join(sorted(file.stem for file in FOLDER.glob("*.toml")))
+        raise UserError(f"data: {name!r} is not known; there are {known}, or give a file such as mine.toml")
+    raw = read_toml(path)
+    try:
+        low, middle, high = raw.pop("exemplars")
+        preset = Preset(name=path.stem, exemplars=(low, middle, high), **raw)
+    except (KeyError, TypeError, ValueError):
+        raise UserError(
+            f"data: {path} needs title, classes, exemplars (three numbers a class), a table [settings], "
+            "and perhaps [rows.NAME] tables"
+        ) from None
+    if unknown := sorted({*preset.rows} - {*ROWS}):
+        raise UserError(f"data: {path} has settings for a row {unknown[0]!r}; there are {', '.join(ROWS)}")
+    return preset
