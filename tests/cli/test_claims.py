@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-import tiny
+import tiny_runs
 from ssil.cli import main
 
 GROUND = """
@@ -26,8 +26,8 @@ threads = 1
 @pytest.fixture(scope="module")
 def preset(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("ground")
-    dataset = tiny.patterns(folder / "patterns.npz", (8,) * 20)
-    (folder / "mine.toml").write_text(GROUND.format(dataset=dataset, backbone=Path(tiny.__file__)))
+    dataset = tiny_runs.patterns(folder / "patterns.npz", (8,) * 20)
+    (folder / "mine.toml").write_text(GROUND.format(dataset=dataset, backbone=Path(tiny_runs.__file__)))
     return folder / "mine.toml"
 
 

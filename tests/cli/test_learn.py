@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-import albums
+import tiny_classifiers
 from ssil.cli import main
 
 SMALL = ["--backbone", "resnet14", "--image-size", "8", "--grey", "--no-flip", "--batch", "8", "--memory", "40"]
@@ -19,8 +19,8 @@ SHORT = ["--epochs", "6", "--later-epochs", "6"]
 @pytest.fixture(scope="module")
 def photos(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("photos")
-    albums.folder(root / "first", ["ant", "bee", "cat"])
-    albums.folder(root / "second", ["dog"])
+    tiny_classifiers.folder(root / "first", ["ant", "bee", "cat"])
+    tiny_classifiers.folder(root / "second", ["dog"])
     (root / "second/dog/broken.png").write_bytes(b"no picture")
     return root
 
@@ -63,7 +63,7 @@ def test_from_the_first_class_to_a_rollback(model: Path, photos: Path, capsys: p
 
 @pytest.mark.slow
 def test_more_of_known_classes_alone(model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (albums.folder(tmp_path / "more", ["ant", "bee"], 14) / "bee/broken.png").write_bytes(b"no picture")
+    (tiny_classifiers.folder(tmp_path / "more", ["ant", "bee"], 14) / "bee/broken.png").write_bytes(b"no picture")
     assert main(["learn", str(model), str(tmp_path / "more"), "--json"]) == 0
     said = capsys.readouterr()
     entry = json.loads(said.out)
@@ -74,8 +74,8 @@ def test_more_of_known_classes_alone(model: Path, tmp_path: Path, capsys: pytest
 
 @pytest.mark.slow
 def test_pictures_for_testing_are_not_learnt(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    albums.folder(tmp_path / "data/train", ["ant", "bee"], 8)
-    albums.folder(tmp_path / "data/test", ["ant", "bee"], 12)
+    tiny_classifiers.folder(tmp_path / "data/train", ["ant", "bee"], 8)
+    tiny_classifiers.folder(tmp_path / "data/test", ["ant", "bee"], 12)
     few = ["--epochs", "1", "--later-epochs", "1"]
     assert main(["learn", str(tmp_path / "mine"), str(tmp_path / "data"), *SMALL, *few]) == 0
     said = capsys.readouterr().out
@@ -86,7 +86,10 @@ def test_pictures_for_testing_are_not_learnt(tmp_path: Path, capsys: pytest.Capt
 @pytest.mark.slow
 def test_what_can_not_be_judged_is_refused_under_a_limit(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     few = ["--epochs", "1", "--later-epochs", "1"]
-    first, second = albums.folder(tmp_path / "a", ["ant", "bee"], 4), albums.folder(tmp_path / "b", ["cat"], 4)
+    first, second = (
+        tiny_classifiers.folder(tmp_path / "a", ["ant", "bee"], 4),
+        tiny_classifiers.folder(tmp_path / "b", ["cat"], 4),
+    )
     assert main(["learn", str(tmp_path / "mine"), str(first), *SMALL, *few]) == 0
     assert main(["learn", str(tmp_path / "mine"), str(second), "--max-drop", "5"]) == 3
     assert "no old class has a picture in the quiz" in capsys.readouterr().err

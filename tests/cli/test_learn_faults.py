@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-import albums
+import tiny_classifiers
 from ssil.classifier.classifier import update
 from ssil.classifier.learn_command import Published
 from ssil.classifier.learn_command import learn as learn_images
@@ -30,7 +30,7 @@ SHORT = ["--epochs", "1", "--later-epochs", "1"]
 def photos(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("photos")
     for name, classes in {"first": ["ant", "bee"], "second": ["cat"], "third": ["dog"]}.items():
-        albums.folder(root / name, classes)
+        tiny_classifiers.folder(root / name, classes)
     return root
 
 
@@ -157,7 +157,7 @@ def test_readers_never_see_half_a_model(model: Path, photos: Path) -> None:
     """One process predicts twenty times; all the while another publishes, and removes all but the newest version."""
     directory = ModelDirectory(model)
     first = directory.load()
-    other = update(first.classifier, first.classifier.settings, albums.pictures(["cat"])).classifier
+    other = update(first.classifier, first.classifier.settings, tiny_classifiers.pictures(["cat"])).classifier
     command = [sys.executable, "-c", READER, str(model), str(photos / "first/ant/0.png")]
     turns = 0
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as reader:

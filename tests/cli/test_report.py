@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from report.made import written
+from report_runs import written
 from ssil.cli import main
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-import tiny
+import tiny_runs
 from ssil.benchmark.record import read_record
 from ssil.cli import main, watch
 from ssil.cli.interrupts import Interrupts
@@ -19,8 +19,17 @@ from ssil.learning.task import Pace
 @pytest.fixture
 def command(tmp_path: Path) -> list[str]:
     """A run of three tasks that takes no time."""
-    data = tiny.patterns(tmp_path / "patterns.npz", [5] * 6)
-    fixed = ["--dataset", str(data), "--backbone", f"{tiny.__file__}:backbone", "--threads", "1", "--device", "cpu"]
+    data = tiny_runs.patterns(tmp_path / "patterns.npz", [5] * 6)
+    fixed = [
+        "--dataset",
+        str(data),
+        "--backbone",
+        f"{tiny_runs.__file__}:backbone",
+        "--threads",
+        "1",
+        "--device",
+        "cpu",
+    ]
     return ["run", *fixed, "--tasks", "3", "--epochs", "2", "--batch", "4", "--memory", "8", "--method", "ft"]
 
 

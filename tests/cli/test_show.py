@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-import tiny
+import tiny_runs
 from ssil.benchmark.record import Record, read_predictions
 from ssil.benchmark.runner import run
 from ssil.cli import main
@@ -18,8 +18,8 @@ from ssil.learning.metrics import backward_transfer, calibration_error, class_to
 def finished(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Record]:
     """A run of two uneven tasks."""
     folder = tmp_path_factory.mktemp("show")
-    data = tiny.patterns(folder / "patterns.npz", [5] * 5)
-    return folder / "out", run(tiny.config(data, task_sizes=(3, 2), memory=8, out=folder / "out"))
+    data = tiny_runs.patterns(folder / "patterns.npz", [5] * 5)
+    return folder / "out", run(tiny_runs.config(data, task_sizes=(3, 2), memory=8, out=folder / "out"))
 
 
 def _transfer(record: Record) -> float:

@@ -1,6 +1,6 @@
 """Runs that are killed, and go on: each in a process of its own, forked from this one, which has torch ready.
 
-    PYTHONPATH=tests python tests/e2e/killed.py FOLDER < {"name": {"settings": {}, "kills": [["write", 3]]}}
+    PYTHONPATH=tests/support python tests/e2e/killed.py FOLDER < {"name": {"settings": {}, "kills": [["write", 3]]}}
 
 prints, for each name, how many of the kills took place and what differs in the end from a run that nobody killed.
 """
@@ -12,8 +12,8 @@ from typing import Any
 
 import torch
 
-import tiny
-from fuse import Fuse, kill
+import tiny_runs
+from kill_points import Fuse, kill
 from ssil.benchmark.record import read_record
 from ssil.benchmark.runner import RunObserver, run
 from ssil.learning.task import Pace
@@ -34,12 +34,12 @@ def differences(one: Path, other: Path) -> list[str]:
     """What two directories don't share, bit for bit, times aside."""
     if not (one / "checkpoint" / "state.json").exists():
         return ["checkpoint"]
-    these, those = tiny.tensors(one), tiny.tensors(other)
+    these, those = tiny_runs.tensors(one), tiny_runs.tensors(other)
     unequal = [name for name in these if name not in those or not torch.equal(these[name], those[name])]
     missing = [name for name in those if name not in these]
     pairs = [(file, other / "arrays" / file.name) for file in (one / "arrays").iterdir()]
     arrays = [mine.name for mine, theirs in pairs if mine.read_bytes() != theirs.read_bytes()]
-    record = [] if tiny.timeless(read_record(one)) == tiny.timeless(read_record(other)) else ["record"]
+    record = [] if tiny_runs.timeless(read_record(one)) == tiny_runs.timeless(read_record(other)) else ["record"]
     return unequal + missing + arrays + record
 
 
@@ -48,9 +48,9 @@ def outcome(folder: Path, out: Path, settings: dict[str, Any], kills: list[tuple
     whole = folder / "-".join(settings.values())
     settings = settings | {"dataset": folder / "patterns.npz"}
     if not whole.exists():
-        run(tiny.config(**settings, out=whole))
+        run(tiny_runs.config(**settings, out=whole))
     try:
-        config = tiny.config(**settings, out=out)
+        config = tiny_runs.config(**settings, out=out)
         count = sum(kill(lambda fuse: run(config, Ticking(fuse)), event, when) for event, when in kills)
         run(config)
     except Exception as error:
@@ -60,7 +60,7 @@ def outcome(folder: Path, out: Path, settings: dict[str, Any], kills: list[tuple
 
 def main(folder: Path) -> None:
     torch.set_num_threads(1)
-    tiny.patterns(folder / "patterns.npz", [6] * 6)
+    tiny_runs.patterns(folder / "patterns.npz", [6] * 6)
     cases = enumerate(json.load(sys.stdin).items())
     json.dump({name: outcome(folder, folder / f"killed-{n}", **case) for n, (name, case) in cases}, sys.stdout)
 

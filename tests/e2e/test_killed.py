@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-import fuse
+import kill_points
 
 pytestmark = pytest.mark.slow
 
@@ -31,7 +31,7 @@ CASES: dict[str, tuple[dict[str, Any], Kills]] = {
 
 def outcomes(folder: Path, cases: dict[str, tuple[dict[str, Any], Kills]]) -> dict[str, Any]:
     asked = {name: {"settings": settings, "kills": kills} for name, (settings, kills) in cases.items()}
-    return fuse.results(Path(__file__).with_name("killed.py"), folder, cases=asked)
+    return kill_points.results(Path(__file__).with_name("killed.py"), folder, cases=asked)
 
 
 @pytest.fixture(scope="module")

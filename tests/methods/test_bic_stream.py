@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 
 import oracles
-import tiny
-from lessons import IMAGES, Lesson, copied, follow, plan_for
+import tiny_runs
+from followed_methods import IMAGES, Lesson, copied, follow, plan_for
 from ssil.benchmark.run_setup import Plan
 from ssil.learning.batches import Pool
 from ssil.learning.engine import learn, start
@@ -33,7 +33,7 @@ def numbers(scorer: Scorer) -> tuple[float, float]:
 
 @pytest.fixture(scope="module")
 def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tiny.patterns(tmp_path_factory.mktemp("bic") / "patterns.npz", IMAGES)
+    return tiny_runs.patterns(tmp_path_factory.mktemp("bic") / "patterns.npz", IMAGES)
 
 
 @pytest.fixture(scope="module")
@@ -93,7 +93,7 @@ def _kept(part: Phase | Stage) -> Phase | Stage:
 
 @pytest.fixture(scope="module")
 def easy(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tiny.patterns(tmp_path_factory.mktemp("bic") / "easy.npz", [12] * 6)
+    return tiny_runs.patterns(tmp_path_factory.mktemp("bic") / "easy.npz", [12] * 6)
 
 
 def easy_plan(easy: Path, epochs: int = 3, batch: int = 64, **options: Any) -> Plan:

@@ -8,9 +8,8 @@ import torch
 from torch import Tensor
 
 import oracles
-import tiny
-from ends import end, table
-from lessons import Lesson, Seen, follow, plan_for
+import tiny_runs
+from followed_methods import Lesson, Seen, follow, plan_for
 from ssil.benchmark.runner import run
 from ssil.core.classes import ClassTable
 from ssil.learning import stages
@@ -20,6 +19,7 @@ from ssil.learning.registry import configure
 from ssil.learning.snapshot import Scorer, Step, TeacherOutput
 from ssil.nn.heads import LinearHead
 from ssil.nn.network import Output
+from task_ends import end, table
 
 
 def phases(classes: ClassTable, profile: str = "paper", **options: Any) -> dict[str, Phase]:
@@ -212,7 +212,7 @@ IMAGES = (8, 8, 6, 8, 7, 8)
 
 @pytest.fixture(scope="module")
 def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tiny.patterns(tmp_path_factory.mktemp("eeil") / "patterns.npz", IMAGES)
+    return tiny_runs.patterns(tmp_path_factory.mktemp("eeil") / "patterns.npz", IMAGES)
 
 
 @pytest.fixture(scope="module")
@@ -241,7 +241,7 @@ def test_check_32_the_balanced_set_has_q_images_of_each_class(lessons: tuple[Les
 
 def test_check_32_the_tuning_starts_from_its_teacher(dataset: Path) -> None:
     """Without batch statistics the first step's distillation is 0; it stays no longer than that."""
-    config = tiny.config(dataset, method="eeil", task_sizes=(3, 1, 2), memory=9, epochs=4, batch=64, norm="group")
+    config = tiny_runs.config(dataset, method="eeil", task_sizes=(3, 1, 2), memory=9, epochs=4, batch=64, norm="group")
     for distil in ("new", "all"):
         options = {"balanced_distil": distil, "balanced_lr": 0.1}
         last = run(config.model_copy(update={"options": options})).tasks[-1].loss
@@ -262,5 +262,5 @@ def test_the_tunings_teacher_is_the_model_after_the_main_phase(lessons: tuple[Le
 @pytest.mark.parametrize("batch", [4, 64])
 def test_one_exemplar_a_class(dataset: Path, batch: int) -> None:
     """Tuning has an image of each class, at the least one old and one new: never a batch of one image."""
-    config = tiny.config(dataset, method="eeil", task_sizes=(1, 1, 4), memory_per_class=1, epochs=2, batch=batch)
+    config = tiny_runs.config(dataset, method="eeil", task_sizes=(1, 1, 4), memory_per_class=1, epochs=2, batch=batch)
     assert [len(task.loss["balanced"]["ce"]) for task in run(config).tasks[1:]] == [2, 2]

@@ -3,9 +3,9 @@ from pathlib import Path
 import pytest
 import torch
 
-import ends
-import tiny
-from lessons import IMAGES, copied, follow
+import task_ends
+import tiny_runs
+from followed_methods import IMAGES, copied, follow
 from ssil.learning.batches import Mixed
 from ssil.learning.method import Phase, Stage
 from ssil.learning.registry import configure
@@ -16,7 +16,7 @@ from ssil.nn.network import Output
 
 @pytest.fixture(scope="module")
 def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tiny.patterns(tmp_path_factory.mktemp("ft") / "patterns.npz", IMAGES)
+    return tiny_runs.patterns(tmp_path_factory.mktemp("ft") / "patterns.npz", IMAGES)
 
 
 @pytest.mark.parametrize("name", ["ft", "il2m", "scail"])
@@ -24,8 +24,8 @@ def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_the_papers_schedule(name: str, profile: str, divisor: int) -> None:
     plan = configure(name, profile).method.plan
     for classes, epochs, milestones, by in (
-        (ends.table(3), 100, (40, 80), 1),
-        (ends.table(3, 1, 2), 25, (10, 20), divisor),
+        (task_ends.table(3), 100, (40, 80), 1),
+        (task_ends.table(3, 1, 2), 25, (10, 20), divisor),
     ):
         (main,) = plan(classes)
         assert isinstance(main, Phase)
@@ -46,14 +46,14 @@ def test_another_training_is_another_chain() -> None:
 
 def test_the_head_is_drawn_anew_for_later_tasks_only() -> None:
     plan = configure("ft", options={"ft_head": "reset"}).method.plan
-    assert [type(part) for part in plan(ends.table(3))] == [Phase]
-    assert [type(part) for part in plan(ends.table(3, 2))] == [Stage, Phase]
+    assert [type(part) for part in plan(task_ends.table(3))] == [Phase]
+    assert [type(part) for part in plan(task_ends.table(3, 2))] == [Stage, Phase]
 
 
 def reset_work(seed_head: float) -> Work:
     nothing = Output(torch.empty(0), torch.empty(0))
-    head = ends.head([[seed_head] * 4] * 3, [seed_head] * 3)
-    return ends.end(ends.table(2, 1), [], [], [], nothing, head)
+    head = task_ends.head([[seed_head] * 4] * 3, [seed_head] * 3)
+    return task_ends.end(task_ends.table(2, 1), [], [], [], nothing, head)
 
 
 def test_a_new_head_owes_nothing_to_the_old_one() -> None:

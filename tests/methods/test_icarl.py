@@ -8,10 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-import ends
 import oracles
-import tiny
-from lessons import IMAGES, SETTINGS, follow, plan_for
+import task_ends
+import tiny_runs
+from followed_methods import IMAGES, SETTINGS, follow, plan_for
 from ssil.benchmark.record import read_record
 from ssil.benchmark.runner import run
 from ssil.core.classes import ClassTable
@@ -26,7 +26,7 @@ from ssil.learning.snapshot import MAIN, Scorer, Snapshot, Step, TeacherOutput
 from ssil.nn.heads import LinearHead
 from ssil.nn.network import Output
 
-THREE = ends.table(3, 1, 2)
+THREE = task_ends.table(3, 1, 2)
 
 
 def draw(*shape: int, seed: int = 0) -> Tensor:
@@ -44,7 +44,7 @@ def phase(classes: ClassTable, profile: str = "paper", **options: Any) -> Phase:
 
 @pytest.mark.parametrize("profile", ["paper", "official"])
 def test_the_papers_schedule(profile: str) -> None:
-    for classes in (ends.table(3), THREE):
+    for classes in (task_ends.table(3), THREE):
         main = phase(classes, profile)
         assert (main.schedule.epochs, main.schedule.milestones) == (60, (20, 30, 40, 50))
         assert main.schedule.lr == pytest.approx([0.1 * 0.2**n for n in range(5)])
@@ -84,7 +84,7 @@ def test_cross_entropy_and_task_wise_distillation(tau_sq: bool, factor: float) -
 
 def test_the_first_task_is_plain_cross_entropy() -> None:
     student, labels = draw(4, 3), torch.tensor([0, 2, 1, 1])
-    terms = phase(ends.table(3)).loss(step(student, labels, ends.table(3), None))
+    terms = phase(task_ends.table(3)).loss(step(student, labels, task_ends.table(3), None))
     assert terms.keys() == {"ce"}
 
 
@@ -92,7 +92,7 @@ def test_the_first_task_is_plain_cross_entropy() -> None:
 @given(st.integers(0, 10**6), st.booleans())
 def test_the_originals_loss_is_its_definition(seed: int, later: bool) -> None:
     """Old outputs learn the teacher's sigmoids, whatever the label; new outputs the label."""
-    classes = THREE if later else ends.table(6)
+    classes = THREE if later else task_ends.table(6)
     student, teacher = draw(3, 6, seed=seed).requires_grad_(True), draw(3, 4, seed=seed + 1) if later else None
     labels = torch.tensor([0, 5, 4])
     (term,) = phase(classes, loss="bce").loss(step(student, labels, classes, teacher)).values()
@@ -125,7 +125,7 @@ def fitted(features: Tensor, labels: list[int], classes: ClassTable, unit_means:
     images = Output(features, features)
     old = [i for i, label in enumerate(labels) if label < classes.old]
     new = [i for i, label in enumerate(labels) if label >= classes.old]
-    scorer.fit(ends.end(classes, labels, new, old, images))
+    scorer.fit(task_ends.end(classes, labels, new, old, images))
     return scorer
 
 
@@ -158,10 +158,10 @@ def test_a_mean_by_hand() -> None:
     The query (1, 0) is at cosine 0.3 / sqrt(0.9) = sqrt(0.1) of it: -(2 - 2 sqrt(0.1)).
     """
     features = torch.tensor([[3.0, 4.0], [0.0, 2.0]], dtype=torch.float64)
-    scorer = fitted(features, [0, 0], ends.table(1))
+    scorer = fitted(features, [0, 0], task_ends.table(1))
     assert scorer.means[0].tolist() == pytest.approx([0.3 / 0.9**0.5, 0.9 / 0.9**0.5])
     query = torch.tensor([[7.0, 0.0]], dtype=torch.float64)
-    assert scorer(Output(query, query), ends.table(1)).item() == pytest.approx(-2 + 2 * 0.1**0.5)
+    assert scorer(Output(query, query), task_ends.table(1)).item() == pytest.approx(-2 + 2 * 0.1**0.5)
 
 
 def test_check_31_a_query_at_a_class_mean_is_of_that_class() -> None:
@@ -189,27 +189,27 @@ def test_check_31_the_five_best_are_the_five_nearest() -> None:
 
 
 def test_a_class_without_images_keeps_its_mean() -> None:
-    scorer = fitted(draw(10, 4), [0, 0, 1, 1, 1, 1, 1, 1, 1, 1], ends.table(2))
+    scorer = fitted(draw(10, 4), [0, 0, 1, 1, 1, 1, 1, 1, 1, 1], task_ends.table(2))
     features = draw(2, 4, seed=1)
     kept = scorer.means[1].clone()
-    scorer.fit(ends.end(ends.table(2, 1), [0, 2], [1], [0], Output(features, features)))
+    scorer.fit(task_ends.end(task_ends.table(2, 1), [0, 2], [1], [0], Output(features, features)))
     assert scorer.means.shape == (3, 4)
     assert torch.equal(scorer.means[1], kept)
 
 
 def test_as_many_images_of_new_classes_as_old_ones_have() -> None:
     """With a growing memory they are just those that it goes on to keep."""
-    first, both = ends.table(3), ends.table(3, 2)
+    first, both = task_ends.table(3), task_ends.table(3, 2)
     labels = torch.tensor([0] * 6 + [1] + [2] * 6 + [3] * 6 + [4] * 2)
     images = Output(draw(21, 4), draw(21, 4))
     select, random = random_selection(Randomness(0)), NearestMean("exemplars").double()
-    random.fit(ends.end(first, labels, range(13), [], images))
+    random.fit(task_ends.end(first, labels, range(13), [], images))
     groups = memories.by_class(torch.arange(21), labels)
     assert_means(random, images, list(groups.values())[:3])
 
     old = {c: groups[c] for c in range(3)}
     memory = memories.update(Memory(), old, first, GrowingBudget(4), select)
-    random.fit(ends.end(both, labels, range(13, 21), memory.indices, images))
+    random.fit(task_ends.end(both, labels, range(13, 21), memory.indices, images))
     arrived = {c: groups[c] for c in (3, 4)}
     after = memories.update(memory, arrived, both, GrowingBudget(4), select)
     assert after.counts == (4, 1, 4, 4, 2)
@@ -227,7 +227,7 @@ def assert_means(scorer: Scorer, images: Output, groups: list[Tensor]) -> None:
 
 @pytest.fixture(scope="module")
 def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tiny.patterns(tmp_path_factory.mktemp("icarl") / "patterns.npz", IMAGES)
+    return tiny_runs.patterns(tmp_path_factory.mktemp("icarl") / "patterns.npz", IMAGES)
 
 
 @pytest.mark.parametrize("option", ["all", "exemplars"])
@@ -249,7 +249,7 @@ def test_the_means_of_a_stream(dataset: Path, option: str) -> None:
 
 def test_both_answers_are_recorded(dataset: Path, tmp_path: Path) -> None:
     """The class means' answer and the head's, of one network."""
-    run(tiny.config(dataset, **SETTINGS, method="icarl", out=tmp_path))
+    run(tiny_runs.config(dataset, **SETTINGS, method="icarl", out=tmp_path))
     means, cnn = read_record(tmp_path), read_record(tmp_path / "cnn")
     assert (means.label, cnn.label) == ("icarl", "icarl (cnn)")
     assert [task.loss for task in means.tasks] == [task.loss for task in cnn.tasks]
@@ -273,7 +273,7 @@ def top1(snapshot: Snapshot, dataset: Path) -> float:
 def test_the_originals_loss_learns(dataset: Path) -> None:
     """Being a mean over the outputs, with a larger rate."""
     settings = SETTINGS | {"epochs": 8, "lr": 0.3}
-    losses = run(tiny.config(dataset, **settings, method="icarl", options={"loss": "bce"})).tasks[0].loss
+    losses = run(tiny_runs.config(dataset, **settings, method="icarl", options={"loss": "bce"})).tasks[0].loss
     assert losses["main"]["bce"][-1] < 0.8 * losses["main"]["bce"][0]
 
 
@@ -294,7 +294,7 @@ def test_herding_by_hand() -> None:
 
 
 def test_herded_exemplars_make_a_run_of_their_own(dataset: Path) -> None:
-    runs = [run(tiny.config(dataset, **SETTINGS, method="icarl", selection=how)) for how in ("random", "herding")]
+    runs = [run(tiny_runs.config(dataset, **SETTINGS, method="icarl", selection=how)) for how in ("random", "herding")]
     random, herded = (record.tasks for record in runs)
     assert random[0].loss == herded[0].loss
     assert random[-1].loss != herded[-1].loss

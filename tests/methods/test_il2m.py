@@ -6,17 +6,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-import ends
 import oracles
-import tiny
-from lessons import IMAGES, follow, plan_for
+import task_ends
+import tiny_runs
+from followed_methods import IMAGES, follow, plan_for
 from ssil.core.classes import ClassTable
 from ssil.learning.registry import configure
 from ssil.learning.scorers import Rectified, RectifiedLogits
 from ssil.learning.snapshot import MAIN
 from ssil.nn.network import Output
 
-THREE = ends.table(3, 1, 2)
+THREE = task_ends.table(3, 1, 2)
 some = settings(max_examples=40, deadline=None)
 seeds = st.integers(0, 10**6)
 
@@ -75,7 +75,7 @@ def test_the_rule_by_hand() -> None:
     """
     initial, current = torch.tensor([[0.8, 0.5, 0.9], [0.4, 0.2, 0.9]], dtype=torch.float64)
     scorer = told(initial, current, torch.tensor([0.75, 0.9], dtype=torch.float64))
-    scores = scorer(logits_of([[0.3, 0.2, 0.5], [0.4, 0.25, 0.35]]), ends.table(2, 1))
+    scores = scorer(logits_of([[0.3, 0.2, 0.5], [0.4, 0.25, 0.35]]), task_ends.table(2, 1))
     assert scores[0].tolist() == pytest.approx([0.72, 0.6, 0.5])
     assert scores[1].tolist() == pytest.approx([0.4, 0.25, 0.35])
     assert scorer.probabilities(scores)[0].tolist() == pytest.approx([0.72 / 1.82, 0.6 / 1.82, 0.5 / 1.82])
@@ -108,9 +108,9 @@ def test_check_26_equal_statistics_change_nothing(seed: int) -> None:
 
 
 def test_check_26_the_first_task_changes_nothing() -> None:
-    logits, classes = draw(20, 6, seed=0), ends.table(6)
+    logits, classes = draw(20, 6, seed=0), task_ends.table(6)
     scorer = Rectified().double()
-    scorer.fit(ends.end(classes, [0, 1, 2, 3, 4, 5] * 3, range(18), [], Output(logits, logits)))
+    scorer.fit(task_ends.end(classes, [0, 1, 2, 3, 4, 5] * 3, range(18), [], Output(logits, logits)))
     assert torch.equal(scorer(Output(logits, logits), classes), logits.softmax(1))
 
 
@@ -129,7 +129,7 @@ def test_classes_without_any_confidence_keep_scores_finite() -> None:
     never = 1e-20
     scorer = told(torch.tensor([0.9, 0.0, never]), torch.tensor([0.0, 0.0, never]), torch.tensor([0.0, 0.9]))
     logits = torch.tensor([[-200.0, 0.0, 1.0]])
-    scores = scorer(Output(logits, logits), ends.table(2, 1))
+    scores = scorer(Output(logits, logits), task_ends.table(2, 1))
     assert scores.isfinite().all()
     assert scores[0, 2] == logits.softmax(1)[0, 2]
     assert scorer.probabilities(scores).isfinite().all()
@@ -147,13 +147,13 @@ def test_statistics_by_hand() -> None:
     """
     labels, scorer = [0, 0, 1, 2, 2], Rectified().double()
     first = logits_of([[0.8, 0.2], [0.6, 0.4], [0.3, 0.7]])
-    scorer.fit(ends.end(ends.table(2), labels, [0, 1, 2], [], first))
+    scorer.fit(task_ends.end(task_ends.table(2), labels, [0, 1, 2], [], first))
     assert scorer.initial.tolist() == pytest.approx([0.7, 0.7])
     assert torch.equal(scorer.current, scorer.initial)
     assert scorer.confidence.tolist() == pytest.approx([0.7])
     unused = [1 / 3] * 3
     now = logits_of([[0.4, 0.1, 0.5], unused, [0.1, 0.2, 0.7], [0.1, 0.1, 0.8], [0.5, 0.1, 0.4]])
-    scorer.fit(ends.end(ends.table(2, 1), labels, [3, 4], [0, 2], now))
+    scorer.fit(task_ends.end(task_ends.table(2, 1), labels, [3, 4], [0, 2], now))
     assert scorer.initial.tolist() == pytest.approx([0.7, 0.7, 0.6])
     assert scorer.current.tolist() == pytest.approx([0.4, 0.2, 0.6])
     assert scorer.confidence.tolist() == pytest.approx([0.7, 0.65])
@@ -162,7 +162,7 @@ def test_statistics_by_hand() -> None:
 def test_many_images_are_looked_at_in_parts() -> None:
     logits, labels = draw(1300, 3, seed=0), torch.arange(1300) % 3
     scorer = Rectified().double()
-    scorer.fit(ends.end(ends.table(3), labels, range(1300), [], Output(logits, logits)))
+    scorer.fit(task_ends.end(task_ends.table(3), labels, range(1300), [], Output(logits, logits)))
     chances = logits.softmax(1)
     assert scorer.confidence.item() == pytest.approx(chances.amax(1).mean().item())
     for c in range(3):
@@ -171,7 +171,7 @@ def test_many_images_are_looked_at_in_parts() -> None:
 
 @pytest.fixture(scope="module")
 def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tiny.patterns(tmp_path_factory.mktemp("il2m") / "patterns.npz", IMAGES)
+    return tiny_runs.patterns(tmp_path_factory.mktemp("il2m") / "patterns.npz", IMAGES)
 
 
 @pytest.mark.parametrize("scores", ["softmax", "raw"])
@@ -200,9 +200,9 @@ def test_the_statistics_of_a_stream(dataset: Path, scores: str) -> None:
 def test_an_old_class_with_more_images() -> None:
     """A task may bring more images of a known class: they count as its own, and to the task's confidence."""
     scorer = Rectified().double()
-    scorer.fit(ends.end(ends.table(2), [0, 1], [0, 1], [], logits_of([[0.6, 0.4], [0.3, 0.7]])))
+    scorer.fit(task_ends.end(task_ends.table(2), [0, 1], [0, 1], [], logits_of([[0.6, 0.4], [0.3, 0.7]])))
     now = logits_of([[0.6, 0.2, 0.2], [0.2, 0.5, 0.3], [0.1, 0.1, 0.8], [0.2, 0.2, 0.6]])
-    scorer.fit(ends.end(ends.table(2, 1), [0, 1, 2, 0], [2, 3], [0, 1], now))
+    scorer.fit(task_ends.end(task_ends.table(2, 1), [0, 1, 2, 0], [2, 3], [0, 1], now))
     assert scorer.current.tolist() == pytest.approx([0.4, 0.5, 0.8])
     assert scorer.initial.tolist() == pytest.approx([0.6, 0.7, 0.8])
     assert scorer.confidence.tolist() == pytest.approx([0.65, 0.7])

@@ -8,8 +8,8 @@ import torch
 from torch import Tensor
 
 import oracles
-import tiny
-from lessons import IMAGES, follow, plan_for
+import tiny_runs
+from followed_methods import IMAGES, follow, plan_for
 from ssil.core.classes import ClassTable
 from ssil.learning.batches import Mixed, Pool
 from ssil.learning.engine import start
@@ -24,7 +24,7 @@ CLASSES = ClassTable(("?",) * 7, (0, 3, 5, 7))
 
 @pytest.fixture(scope="module")
 def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tiny.patterns(tmp_path_factory.mktemp("lucir") / "patterns.npz", IMAGES)
+    return tiny_runs.patterns(tmp_path_factory.mktemp("lucir") / "patterns.npz", IMAGES)
 
 
 def draw(*shape: int, seed: int = 0) -> Tensor:

@@ -9,8 +9,8 @@ from torch import Tensor
 from torch.nn import functional as F
 
 import oracles
-import tiny
-from lessons import IMAGES, follow
+import tiny_runs
+from followed_methods import IMAGES, follow
 from ssil.core.classes import ClassTable
 from ssil.core.randomness import Randomness
 from ssil.learning.batches import Mixed, Pool
@@ -27,7 +27,7 @@ CLASSES = ClassTable(("?",) * 7, (0, 3, 5, 7))
 
 @pytest.fixture(scope="module")
 def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tiny.patterns(tmp_path_factory.mktemp("podnet") / "patterns.npz", IMAGES)
+    return tiny_runs.patterns(tmp_path_factory.mktemp("podnet") / "patterns.npz", IMAGES)
 
 
 def draw(*shape: int, seed: int = 0) -> Tensor:

@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 from torch import Tensor
 from torch.nn import functional as F
 
-import ends
 import oracles
-import tiny
-from lessons import IMAGES, follow
+import task_ends
+import tiny_runs
+from followed_methods import IMAGES, follow
 from ssil.benchmark.record import read_predictions, read_record
 from ssil.benchmark.runner import run
 from ssil.core.errors import UserError
@@ -35,14 +35,14 @@ def learnt(heads: list[LinearHead], sizes: tuple[int, ...] = SIZES, top: int | N
     """A scorer that has followed these heads, one a task."""
     scorer, nothing = Rescaled(top).double(), Output(torch.empty(0), torch.empty(0))
     for task, head in enumerate(heads, 1):
-        scorer.fit(ends.end(ends.table(*sizes[:task]), [], [], [], nothing, head))
+        scorer.fit(task_ends.end(task_ends.table(*sizes[:task]), [], [], [], nothing, head))
     return scorer
 
 
 def heads(seed: int, width: int = 5, sizes: tuple[int, ...] = SIZES) -> list[LinearHead]:
     """A head for each task: all rows of old classes move on."""
     seen = [sum(sizes[:task]) for task in range(1, len(sizes) + 1)]
-    return [ends.head(draw(n, width, seed=seed + n), draw(n, seed=seed - n)) for n in seen]
+    return [task_ends.head(draw(n, width, seed=seed + n), draw(n, seed=seed - n)) for n in seen]
 
 
 def first_rows(followed: list[LinearHead], sizes: tuple[int, ...] = SIZES) -> tuple[Tensor, Tensor]:
@@ -59,7 +59,7 @@ def first_rows(followed: list[LinearHead], sizes: tuple[int, ...] = SIZES) -> tu
 @given(seeds)
 def test_rescaling_is_its_definition(seed: int) -> None:
     followed = heads(seed)
-    scorer, bounds = learnt(followed), ends.table(*SIZES).bounds
+    scorer, bounds = learnt(followed), task_ends.table(*SIZES).bounds
     weight, bias = first_rows(followed)
     for found, expected in zip(scorer.weight.tolist(), oracles.rescaled(oracles.rows(weight), bounds), strict=True):
         assert found == pytest.approx(expected)
@@ -75,13 +75,13 @@ def test_rescaling_by_hand() -> None:
     Biases 0.5, -1.5 (mean magnitude 1) against 3: 1.5, -4.5. What the head made of old rows in task 2 is not used.
     Features (1, 1, 2): 6 - 2 + 6 + 1.5 = 11.5, -2 + 10 + 6 - 4.5 = 9.5, 2 - 8 + 6 + 3 = 3.
     """
-    first = ends.head([[3, -1, 2], [-1, 5, 2]], [0.5, -1.5])
-    second = ends.head([[9, 9, 9], [7, 7, 7], [2, -8, 3]], [9, 9, 3])
+    first = task_ends.head([[3, -1, 2], [-1, 5, 2]], [0.5, -1.5])
+    second = task_ends.head([[9, 9, 9], [7, 7, 7], [2, -8, 3]], [9, 9, 3])
     scorer = learnt([first, second], (2, 1))
     assert scorer.weight.tolist() == [[6, -2, 3], [-2, 10, 3], [2, -8, 3]]
     assert scorer.bias.tolist() == [1.5, -4.5, 3]
     features = torch.tensor([[1.0, 1.0, 2.0]], dtype=torch.float64)
-    assert scorer(Output(features, features), ends.table(2, 1)).tolist() == [[11.5, 9.5, 3.0]]
+    assert scorer(Output(features, features), task_ends.table(2, 1)).tolist() == [[11.5, 9.5, 3.0]]
 
 
 @some
@@ -90,9 +90,9 @@ def test_check_27_equal_magnitudes_give_the_first_classifier(seed: int) -> None:
     """Rows that are shuffles of one another have the same magnitudes by rank."""
     row, generator = draw(5, seed=seed), torch.Generator().manual_seed(seed)
     shuffled = [torch.stack([row[torch.randperm(5, generator=generator)] for _ in range(n)]) for n in (3, 4, 6)]
-    followed = [ends.head(rows, torch.full((len(rows),), -0.5)) for rows in shuffled]
+    followed = [task_ends.head(rows, torch.full((len(rows),), -0.5)) for rows in shuffled]
     features = draw(7, 5, seed=seed + 1)
-    scores = learnt(followed)(Output(features, features), ends.table(*SIZES))
+    scores = learnt(followed)(Output(features, features), task_ends.table(*SIZES))
     torch.testing.assert_close(scores, F.linear(features, *first_rows(followed)))
 
 
@@ -128,7 +128,7 @@ def test_new_classes_and_the_first_task_keep_the_heads_rows(seed: int) -> None:
 
 def test_rows_of_zeros_stay_finite() -> None:
     """What a head looks like whose features are dead."""
-    scorer = learnt([ends.head([[0, 0]], [0]), ends.head([[0, 0], [1, 2]], [0, 1])], (1, 1))
+    scorer = learnt([task_ends.head([[0, 0]], [0]), task_ends.head([[0, 0], [1, 2]], [0, 1])], (1, 1))
     assert scorer.weight.tolist() == [[0, 0], [1, 2]]
     assert scorer.bias.tolist() == [0, 1]
 
@@ -150,7 +150,7 @@ def test_the_scorer_has_rows_of_its_own() -> None:
 @pytest.mark.parametrize("top", [5, 10, 11])
 def test_only_the_old_classes_that_the_network_scores_best(top: int) -> None:
     sizes = (8, 6, 2)
-    scorer, classes = learnt(heads(1, sizes=sizes), sizes, top), ends.table(*sizes)
+    scorer, classes = learnt(heads(1, sizes=sizes), sizes, top), task_ends.table(*sizes)
     features, raw = draw(20, 5, seed=2), draw(20, 16, seed=3)
     scores = scorer(Output(raw, features), classes)
     plain = learnt(heads(1, sizes=sizes), sizes)(Output(raw, features), classes)
@@ -165,15 +165,15 @@ def test_only_the_old_classes_that_the_network_scores_best(top: int) -> None:
 def test_no_more_old_classes_than_candidates(sizes: tuple[int, ...]) -> None:
     features, raw = draw(20, 5, seed=2), draw(20, sum(sizes), seed=3)
     limited, plain = (learnt(heads(1, sizes=sizes), sizes, top) for top in (10, None))
-    classes = ends.table(*sizes)
+    classes = task_ends.table(*sizes)
     assert torch.equal(limited(Output(raw, features), classes), plain(Output(raw, features), classes))
 
 
 def test_a_record_with_classes_ruled_out(tmp_path: Path) -> None:
     """The numbers are finite, and all five answers of an image are candidates."""
-    dataset = tiny.patterns(tmp_path / "many.npz", [3] * 24, test=2)
+    dataset = tiny_runs.patterns(tmp_path / "many.npz", [3] * 24, test=2)
     options = {"top_rewound": 5}
-    run(tiny.config(dataset, method="scail", task_sizes=(16, 7, 1), options=options, out=tmp_path / "run"))
+    run(tiny_runs.config(dataset, method="scail", task_sizes=(16, 7, 1), options=options, out=tmp_path / "run"))
     for task in read_record(tmp_path / "run").tasks:
         json.dumps(task.model_dump(), allow_nan=False)
         predictions = read_predictions(tmp_path / "run", task.task)
@@ -199,7 +199,7 @@ def test_fewer_than_five_candidates_are_refused() -> None:
 
 @pytest.fixture(scope="module")
 def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tiny.patterns(tmp_path_factory.mktemp("scail") / "patterns.npz", IMAGES)
+    return tiny_runs.patterns(tmp_path_factory.mktemp("scail") / "patterns.npz", IMAGES)
 
 
 def test_the_weights_of_a_stream(dataset: Path) -> None:
@@ -218,7 +218,7 @@ def test_it_trains_as_fine_tuning_does(profile: str) -> None:
     scail, ft = (configure(name, profile) for name in ("scail", "ft"))
     assert scail.training == ft.training
     assert scail.method.chain == ft.method.chain
-    assert scail.method.plan(ends.table(3, 2)) == ft.method.plan(ends.table(3, 2))
+    assert scail.method.plan(task_ends.table(3, 2)) == ft.method.plan(task_ends.table(3, 2))
 
 
 def test_the_option_reaches_the_scorer() -> None:

@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 import oracles
-import tiny
-from ends import table
-from lessons import Lesson, copied, follow, plan_for
+import tiny_runs
+from followed_methods import Lesson, copied, follow, plan_for
 from ssil.benchmark.runner import run
 from ssil.core.classes import ClassTable
 from ssil.learning import stages
@@ -24,6 +23,7 @@ from ssil.learning.snapshot import Scorer, Snapshot, Step, TeacherOutput
 from ssil.learning.task import Pace, Progress
 from ssil.nn.heads import LinearHead
 from ssil.nn.network import Output
+from task_ends import table
 
 CLASSES = table(2, 1, 3)
 COUNTS = (2, 5, 3, 9, 7, 4)
@@ -232,7 +232,7 @@ def test_check_33_every_class_has_the_same_total_weight(old: list[int], new: lis
 
 @pytest.fixture(scope="module")
 def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tiny.patterns(tmp_path_factory.mktemp("uw") / "patterns.npz", (8, 6, 8, 7, 8, 5))
+    return tiny_runs.patterns(tmp_path_factory.mktemp("uw") / "patterns.npz", (8, 6, 8, 7, 8, 5))
 
 
 @pytest.fixture(scope="module")
@@ -285,7 +285,7 @@ def test_teachers_stay_the_same_for_the_tuning(lessons: tuple[Lesson, ...]) -> N
 def test_the_main_phase_starts_from_the_old_model_again(dataset: Path) -> None:
     """Without batch statistics its first step has nothing to distil from the old model."""
     settings = {"epochs": 3, "batch": 64, "norm": "group", "precision": "64-true"}
-    config = tiny.config(dataset, method="uw", tasks=2, memory=9, **settings)
+    config = tiny_runs.config(dataset, method="uw", tasks=2, memory=9, **settings)
     losses = run(config).tasks[-1].loss
     assert losses["main"]["kd_old"][0] == pytest.approx(0, abs=1e-9)
     assert losses["main"]["kd_old"][1] > 1e-6
@@ -293,7 +293,7 @@ def test_the_main_phase_starts_from_the_old_model_again(dataset: Path) -> None:
 
 
 def test_one_exemplar_a_class(dataset: Path) -> None:
-    config = tiny.config(dataset, method="uw", task_sizes=(1, 2, 3), memory_per_class=1, epochs=2)
+    config = tiny_runs.config(dataset, method="uw", task_sizes=(1, 2, 3), memory_per_class=1, epochs=2)
     assert [len(task.loss["balanced"]["ce"]) for task in run(config).tasks[1:]] == [1, 1]
 
 

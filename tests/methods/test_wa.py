@@ -7,8 +7,8 @@ import torch
 from torch import Tensor, nn
 
 import oracles
-import tiny
-from lessons import IMAGES, Lesson, copied, follow, plan_for
+import tiny_runs
+from followed_methods import IMAGES, Lesson, copied, follow, plan_for
 from ssil.core.classes import ClassTable
 from ssil.core.randomness import Randomness
 from ssil.learning.batches import Mixed, Pool
@@ -191,7 +191,7 @@ def test_the_originals_head_has_no_bias() -> None:
 
 @pytest.fixture(scope="module")
 def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tiny.patterns(tmp_path_factory.mktemp("wa") / "patterns.npz", IMAGES)
+    return tiny_runs.patterns(tmp_path_factory.mktemp("wa") / "patterns.npz", IMAGES)
 
 
 @pytest.fixture(scope="module", params=["folded", "original"])

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
+from image_trees import grey, held_out, listed, picture, pictures
 from ssil.core.errors import UserError
 from ssil.data.image_index import Preprocessing, Remark
 from ssil.data.sources.folder import folder
-from trees import grey, held_out, listed, picture, pictures
 
 
 def test_one_tree(tmp_path: Path) -> None:

@@ -4,10 +4,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from image_trees import encoded, held_out, listed, pictures
 from ssil.core.errors import UserError
 from ssil.data.image_index import Remark
 from ssil.data.sources.imagenet import LABELS, PLACES, imagenet, imagenet100
-from trees import encoded, held_out, listed, pictures
 
 TENCH, CRANE, MACHINE = "n01440764", "n02012849", "n03126707"
 VAL = [f"ILSVRC2012_val_{number:08}.JPEG" for number in range(1, 4)]

@@ -2,10 +2,10 @@ from pathlib import Path
 
 import pytest
 
+from image_trees import encoded, held_out, listed, picture
 from ssil.core.errors import UserError
 from ssil.data.image_index import ImageIndex
 from ssil.data.sources.landmarks import PLACES, landmarks, title
-from trees import encoded, held_out, listed, picture
 
 SIZES = {7: 4, 12: 9, 30: 6, 100: 6, 101: 6, 200: 2}
 

@@ -4,9 +4,9 @@ import pyarrow
 import pytest
 from pyarrow import csv, parquet
 
+from image_trees import grey, held_out, listed, pictures
 from ssil.core.errors import UserError
 from ssil.data.sources.manifest import manifest
-from trees import grey, held_out, listed, pictures
 
 
 def table(path: Path, *lines: str, header: str = "path,label,split") -> Path:

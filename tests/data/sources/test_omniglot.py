@@ -4,10 +4,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from image_trees import grey, listed, pictures
 from ssil.core.errors import UserError
 from ssil.data.image_index import Remark
 from ssil.data.sources.omniglot import LOOK, PLACES, omniglot
-from trees import grey, listed, pictures
 
 
 @pytest.mark.parametrize("place", PLACES)

@@ -2,10 +2,10 @@ from pathlib import Path
 
 import pytest
 
+from image_trees import grey, held_out, listed, pictures
 from ssil.core.errors import UserError
 from ssil.data.image_index import Remark
 from ssil.data.sources.tiny_imagenet import FOLDER, tiny_imagenet
-from trees import grey, held_out, listed, pictures
 
 
 @pytest.fixture(params=[FOLDER, ""])

@@ -1,6 +1,6 @@
 """Stores whose making is killed, and goes on: each time in a process of its own, forked from this one.
 
-    PYTHONPATH=tests python tests/data/store/killed.py PHOTOS OUT < {"name": [["write", 3]]}
+    PYTHONPATH=tests/support python tests/data/store/killed.py PHOTOS OUT < {"name": [["write", 3]]}
 
 makes stores of PHOTOS in OUT, and prints for each name how many of the kills took place and what differs in the end
 from a store whose making nobody killed.
@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from fuse import Fuse, forked, kill, killed
+from kill_points import Fuse, forked, kill, killed
 from ssil.data.sources.folder import folder
 from ssil.data.store import format
 from ssil.data.store.writer import prepare

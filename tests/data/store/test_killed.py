@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-import fuse
+import kill_points
 
 Kills = list[tuple[str, float]]
 
@@ -24,7 +24,7 @@ CASES: dict[str, Kills] = {
 
 
 def outcomes(photos: Path, out: Path, cases: dict[str, Kills]) -> dict[str, Any]:
-    return fuse.results(Path(__file__).with_name("killed.py"), photos, out, cases=cases)
+    return kill_points.results(Path(__file__).with_name("killed.py"), photos, out, cases=cases)
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,108 @@
+import json
+from dataclasses import fields
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+import torch
+
+from ssil.benchmark.record import Record, TaskRecord, read_predictions, read_record, write_predictions, write_record
+from ssil.core.errors import UserError
+from ssil.learning.metrics import Predictions
+
+GOLDEN = Path(__file__).parents[1] / "golden"
+SCHEMA = json.loads(files("ssil.benchmark").joinpath("record.schema.json").read_text())
+
+
+def golden(version: int = 2) -> dict[str, Any]:
+    """A record that was written when this version was the newest."""
+    raw: dict[str, Any] = json.loads((GOLDEN / f"record-v{version}.json").read_text())
+    return raw
+
+
+def stored(folder: Path, raw: object) -> Path:
+    (folder / "record.json").write_text(raw if isinstance(raw, str) else json.dumps(raw))
+    return folder
+
+
+def test_the_schema_is_up_to_date() -> None:
+    update = "python -m ssil.benchmark.record > src/ssil/benchmark/record.schema.json"
+    assert Record.model_json_schema(mode="serialization") == SCHEMA, f"record.py has changed; update with: {update}"
+
+
+def test_the_schema_describes_the_stored_record() -> None:
+    jsonschema.Draft202012Validator.check_schema(SCHEMA)
+    jsonschema.validate(golden(), SCHEMA)
+
+
+@pytest.mark.parametrize(
+    "damage", [{"version": 3}, {"tasks": [{}]}, {"summary": {}}, {"colour": "red"}, {"task_sizes": ["two"]}]
+)
+def test_the_schema_refuses_other_records(damage: dict[str, Any]) -> None:
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate(golden() | damage, SCHEMA)
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_a_stored_record_of_any_version_loads(version: int, tmp_path: Path) -> None:
+    record = read_record(stored(tmp_path, golden(version)))
+    assert (record.task_sizes, len(record.tasks), record.config["method"]) == ([2, 2, 2], 3, "ssil")
+    assert record.summary is not None
+    assert record.summary.last_top1 == record.tasks[-1].top1
+    assert [task.score_gap for task in record.tasks] == ([None] * 3 if version == 1 else [None, 1.5, 3.0])
+
+
+def test_a_record_comes_back_as_it_was(tmp_path: Path) -> None:
+    record = read_record(stored(tmp_path, golden()))
+    write_record(tmp_path, record)
+    assert read_record(tmp_path) == record
+    assert json.loads((tmp_path / "record.json").read_text()) == golden()
+
+
+@pytest.mark.parametrize(
+    ("raw", "reason"),
+    [
+        (golden() | {"version": 99}, "version 99 is not known; this ssil reads up to version 2"),
+        ({"tasks": []}, "version None is not known; this ssil reads up to version 2"),
+        (golden() | {"colour": "red"}, "1 validation error for Record"),
+        ("{", "Expecting property name enclosed in double quotes.*"),
+        ("[]", "it is not a JSON object"),
+    ],
+)
+def test_a_record_that_cannot_be_read(tmp_path: Path, raw: object, reason: str) -> None:
+    cure = "restore it or run again in a new folder"
+    with pytest.raises(UserError, match=rf"^record: .*record.json can't be read \({reason}\); {cure}$"):
+        read_record(stored(tmp_path, raw))
+
+
+def test_a_folder_without_a_record(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"^run: .* holds no record.json; give the --out directory of a run$"):
+        read_record(tmp_path)
+
+
+def test_the_summary_comes_with_the_last_task() -> None:
+    raw = golden()
+    tasks = [TaskRecord(**task) for task in raw.pop("tasks")]
+    summary = raw.pop("summary")
+    record = Record(**raw)
+    for task in tasks:
+        assert record.summary is None
+        record = record.with_task(task)
+    assert record.summary is not None
+    assert record.summary.model_dump() == summary
+    assert summary["average_top1"] == pytest.approx(sum(task.top1 for task in tasks) / 3)
+    one, two, _ = (list(column) for column in zip(*(task.task_top1 + [0.0] * 2 for task in tasks), strict=False))
+    drops = [max(one[:2]) - one[2], two[1] - two[2]]
+    assert summary["forgetting"] == pytest.approx(sum(drops) / 2)
+
+
+def test_predictions_come_back_as_they_were(tmp_path: Path) -> None:
+    columns = {part.name: torch.tensor([0.5, torch.nan]) for part in fields(Predictions)}
+    predictions = Predictions(**columns | {"labels": torch.tensor([3, 1]), "top": torch.tensor([[3, 1], [0, 2]])})
+    write_predictions(tmp_path, 7, predictions)
+    back = read_predictions(tmp_path, 7)
+    for part in fields(Predictions):
+        torch.testing.assert_close(getattr(back, part.name), getattr(predictions, part.name), equal_nan=True)
+    assert [file.name for file in (tmp_path / "arrays").iterdir()] == ["task-07.safetensors"]

@@ -1,0 +1,122 @@
+"""scikit-learn's conventions."""
+
+from io import BytesIO
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from PIL import Image
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import cross_val_score
+
+from ssil.classifier.estimator import IncrementalClassifier
+from ssil.classifier.model_directory import ModelDirectory
+from ssil.core.errors import UserError
+from tiny_classifiers import folder, pictures, settings
+
+SMALL = {name: value for name, value in settings().model_dump().items() if name not in {"memory_mb", "options"}}
+
+
+def arrays(names: list[str], count: int = 10, first: int = 0) -> tuple[NDArray[np.uint8], list[str]]:
+    shown = pictures(names, count, first)
+    return np.stack([np.asarray(Image.open(BytesIO(one.read()))) for one, _ in shown]), [name for _, name in shown]
+
+
+def made() -> IncrementalClassifier:
+    return IncrementalClassifier(**SMALL)
+
+
+def test_call_by_call() -> None:
+    model = made().partial_fit(*arrays(["cat", "ant", "bee"]))
+    assert model.classes_.tolist() == ["ant", "bee", "cat"]
+    model.partial_fit(*arrays(["dog", "eel"]))
+    assert model.classes_.tolist() == ["ant", "bee", "cat", "dog", "eel"]
+    X, y = arrays(["ant", "bee", "cat", "dog", "eel"], 4, 100)
+    chances = model.predict_proba(X)
+    assert chances.shape == (20, 5)
+    assert np.allclose(chances.sum(1), 1)
+    assert (model.predict(X) == model.classes_[chances.argmax(1)]).all()
+    assert model.score(X, y) > 0.6
+    assert model.fit(*arrays(["ant", "bee"])).classes_.tolist() == ["ant", "bee"]
+
+
+def test_paths_images_and_arrays_are_the_same_pictures(tmp_path: Path) -> None:
+    paths = sorted(folder(tmp_path, ["ant", "bee"]).rglob("*.png"))
+    labels = [path.parent.name for path in paths]
+    images = [Image.open(path) for path in paths]
+    stacked = np.stack([np.asarray(image) for image in images])
+    model = made().fit(paths, labels)
+    assert np.array_equal(model.predict_proba(list(map(str, paths))), model.predict_proba(images))
+    assert np.array_equal(model.predict_proba(images), model.predict_proba(stacked))
+    assert np.array_equal(model.predict_proba(stacked), model.predict_proba(stacked[..., None]))
+
+
+def test_whole_numbers_as_labels() -> None:
+    X, y = arrays(["ant", "bee"])
+    numbers = [{"ant": 7, "bee": 12}[name] for name in y]
+    model = made().fit(X, numbers)
+    assert set(model.predict(X).tolist()) <= {7, 12}
+    assert model.score(X, numbers) > 0.9
+
+
+def test_parameters_are_scikit_learns() -> None:
+    model = IncrementalClassifier("ft", memory=9, epochs=2)
+    copy = clone(model)
+    assert copy.get_params() == model.get_params()
+    assert copy.set_params(memory=8).memory == 8
+    assert "memory=9" in repr(model)
+    with pytest.raises(NotFittedError):
+        copy.predict(np.zeros((1, 8, 8), np.uint8))
+
+
+@pytest.mark.slow
+def test_cross_validation() -> None:
+    X, y = arrays(["ant", "bee", "cat"], 8)
+    assert cross_val_score(made(), X, y, cv=2).mean() > 0.7
+
+
+def test_saved_and_loaded(tmp_path: Path) -> None:
+    X, y = arrays(["ant", "bee"])
+    model = IncrementalClassifier(**SMALL | {"backbone": "resnet14", "epochs": 1}).fit(X, y)
+    model.save(tmp_path / "model")
+    back = IncrementalClassifier.load(tmp_path / "model")
+    assert np.array_equal(back.predict_proba(X), model.predict_proba(X))
+    assert back.get_params() | {"options": None} == model.get_params() | {"options": None}
+    back.partial_fit(*arrays(["cat"]))
+    back.save(tmp_path / "model")
+    entries = ModelDirectory(tmp_path / "model").load().history
+    assert [(entry["parent"], entry["new"]) for entry in entries] == [(None, ["ant", "bee"]), (1, ["cat"])]
+    with pytest.raises(UserError, match="version 2 is the current one there, and this is built on 1"):
+        model.save(tmp_path / "model")
+    model.save(tmp_path / "elsewhere")
+    assert IncrementalClassifier.load(tmp_path / "model").classes_.tolist() == ["ant", "bee", "cat"]
+
+
+def test_a_turned_photograph_and_one_in_ink(tmp_path: Path) -> None:
+    X, y = arrays(["ant", "bee"])
+    model = made().fit(X, y)
+    turned = Image.fromarray(np.rot90(X[0]).copy()).convert("RGB")
+    exif = turned.getexif()
+    exif[0x0112] = 6  # to be turned by a quarter to be upright
+    turned.save(tmp_path / "turned.png", exif=exif)
+    opened = Image.open(tmp_path / "turned.png")
+    assert np.allclose(model.predict_proba([opened]), model.predict_proba([tmp_path / "turned.png"]))
+    assert model.predict_proba([turned.convert("CMYK")]).shape == (1, 2)
+
+
+def test_what_a_notebook_shows() -> None:
+    assert "has learnt nothing yet" in made()._repr_html_()
+    shown = made().fit(*arrays(["ant", "<b>"]))._repr_html_()
+    assert "&lt;b&gt;" in shown
+    assert "<b>" not in shown
+
+
+def test_bad_pictures_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="y: 1 labels for 20 pictures"):
+        made().fit(arrays(["ant", "bee"])[0], ["ant"])
+    with pytest.raises(UserError, match="picture 0 is float64"):
+        made().fit(np.zeros((2, 8, 8)), ["ant", "bee"])  # type: ignore[arg-type]
+    with pytest.raises(UserError, match=r"none\.png can't be read"):
+        made().fit([tmp_path / "none.png"], ["ant"])

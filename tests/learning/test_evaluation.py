@@ -1,0 +1,146 @@
+import math
+from dataclasses import fields, replace
+
+import pytest
+import torch
+from torch import Tensor
+
+import tiny_runs
+from ssil.benchmark.run_setup import Plan, prepare
+from ssil.core.classes import ClassTable
+from ssil.core.samples import Samples
+from ssil.learning import execution
+from ssil.learning.engine import fresh
+from ssil.learning.evaluation import _summary, features, predict, teacher_ratios
+from ssil.learning.metrics import Predictions
+from ssil.learning.snapshot import Scorer, Snapshot
+from ssil.nn.network import Output
+
+
+@pytest.fixture(scope="module")
+def plan(tmp_path_factory: pytest.TempPathFactory) -> Plan:
+    """Seven classes, four and three, in double precision."""
+    dataset = tiny_runs.patterns(tmp_path_factory.mktemp("evaluate") / "patterns.npz", [3] * 7)
+    return prepare(tiny_runs.config(dataset, tasks=2, precision="64-true"))
+
+
+def untrained(plan: Plan, task: int) -> Snapshot:
+    """A network with its first weights, which knows the classes of so many tasks."""
+    classes = plan.stream.tasks[task - 1].classes
+    return Snapshot(fresh(plan.configured.method, classes, plan.context).clone(), classes, {"main": Scorer()})
+
+
+def scores(snapshot: Snapshot, plan: Plan, indices: Tensor) -> Tensor:
+    pictures = plan.context.transform.test(plan.stream.test.images.fetch(indices), torch.float64)
+    logits: Tensor = snapshot.network(pictures).logits
+    return logits
+
+
+def equal(these: Predictions, those: Predictions) -> bool:
+    columns = [(getattr(these, part.name), getattr(those, part.name)) for part in fields(these)]
+    return all(torch.allclose(a, b, rtol=1e-9, equal_nan=True) for a, b in columns)
+
+
+def test_predictions_against_one_image_at_a_time(plan: Plan) -> None:
+    snapshot, test = untrained(plan, 2), plan.stream.test
+    indices = torch.tensor([9, 0, 27, 4])
+    predictions = predict(snapshot, indices, test, plan.context)["main"]
+    for row, index in enumerate(indices):
+        logits = scores(snapshot, plan, index[None])[0]
+        chances = (logits - logits.logsumexp(0)).exp()
+        assert predictions.labels[row] == test.labels[index]
+        assert predictions.top[row].tolist() == sorted(range(7), key=lambda c: -logits[c])[:5]
+        assert predictions.confidence[row] == pytest.approx(chances.max().item())
+        means = [values.mean().item() for values in (logits[:4], logits[4:], chances[:4], chances[4:])]
+        kept = (predictions.score_old, predictions.score_new, predictions.softmax_old, predictions.softmax_new)
+        assert [column[row].item() for column in kept] == pytest.approx(means)
+
+
+def test_the_first_task_has_no_old_classes(plan: Plan) -> None:
+    predictions = predict(untrained(plan, 1), torch.arange(5), plan.stream.test, plan.context)["main"]
+    assert predictions.score_old.isnan().all()
+    assert predictions.top.shape == (5, 4)
+
+
+def test_check_36_mean_chances_add_up_to_one(plan: Plan) -> None:
+    """Fig. 6c: C_old * old mean + C_new * new mean = 1."""
+    predictions = predict(untrained(plan, 2), torch.arange(28), plan.stream.test, plan.context)["main"]
+    total = 4 * predictions.softmax_old + 3 * predictions.softmax_new
+    torch.testing.assert_close(total, torch.ones_like(total))
+
+
+def test_labels_are_only_copied(plan: Plan) -> None:
+    snapshot, test = untrained(plan, 2), plan.stream.test
+    blind = Samples(test.images, torch.zeros_like(test.labels))
+    told, guessed = (predict(snapshot, torch.arange(28), samples, plan.context)["main"] for samples in (test, blind))
+    assert equal(replace(told, labels=blind.labels), guessed)
+
+
+def test_the_size_of_the_batches_does_not_matter(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
+    snapshot = untrained(plan, 2)
+    whole = predict(snapshot, torch.arange(28), plan.stream.test, plan.context)["main"]
+    monkeypatch.setattr(execution, "BATCH", 3)
+    assert equal(predict(snapshot, torch.arange(28), plan.stream.test, plan.context)["main"], whole)
+
+
+def test_features_keep_the_order_of_the_indices(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(execution, "BATCH", 2)
+    snapshot, indices = untrained(plan, 1), torch.tensor([5, 1, 3, 0, 2])
+    expected = snapshot.network(plan.context.pictures(indices)).features
+    torch.testing.assert_close(features(snapshot, indices, plan.context), expected)
+
+
+@pytest.mark.parametrize(("favourite", "shares"), [(1, [1.0, 0.0]), (5, [0.0, 1.0])])
+def test_teacher_ratio_counts_tasks(plan: Plan, favourite: int, shares: list[float]) -> None:
+    snapshot = untrained(plan, 2)
+    snapshot.network.head.get_parameter("bias").zero_()[favourite] = 1e6
+    assert teacher_ratios(snapshot, plan.stream.tasks[1].indices, plan.context) == {"main": shares}
+
+
+def test_check_36_teacher_ratios_add_up_to_one(plan: Plan) -> None:
+    two, one = (teacher_ratios(untrained(plan, n), plan.stream.tasks[1].indices, plan.context)["main"] for n in (2, 1))
+    assert sum(two) == pytest.approx(1)
+    assert one == [1.0]
+
+
+class Contrary(Scorer):
+    """The worst is the best."""
+
+    def forward(self, output: Output, classes: ClassTable) -> Tensor:
+        return -output.logits
+
+
+def test_every_scorer_has_its_own_teacher_ratio(plan: Plan) -> None:
+    snapshot = replace(untrained(plan, 2), scorers={"main": Scorer(), "other": Contrary()})
+    bias = snapshot.network.head.get_parameter("bias").zero_()
+    bias[1], bias[5] = 1e6, -1e6
+    ratios = teacher_ratios(snapshot, plan.stream.tasks[1].indices, plan.context)
+    assert ratios == {"main": [1.0, 0.0], "other": [0.0, 1.0]}
+
+
+class Picky(Scorer):
+    """Rules out classes 0 and 2."""
+
+    def forward(self, output: Output, classes: ClassTable) -> Tensor:
+        return output.logits.index_fill(1, torch.tensor([0, 2]), -torch.inf)
+
+
+def test_classes_that_are_ruled_out_are_not_in_the_mean_scores(plan: Plan) -> None:
+    """They have no chance, and that counts."""
+    snapshot = replace(untrained(plan, 2), scorers={"main": Picky()})
+    predictions = predict(snapshot, torch.arange(28), plan.stream.test, plan.context)["main"]
+    logits = scores(snapshot, plan, torch.arange(28))
+    torch.testing.assert_close(predictions.score_old, logits[:, [1, 3]].mean(1))
+    torch.testing.assert_close(predictions.score_new, logits[:, 4:].mean(1))
+    chances = logits[:, [1, 3, 4, 5, 6]].softmax(1)
+    torch.testing.assert_close(predictions.softmax_old, chances[:, :2].sum(1) / 4)
+    assert not torch.isin(predictions.top, torch.tensor([0, 2])).any()
+
+
+def test_the_spread_is_that_of_scores_within_their_group() -> None:
+    scores = torch.tensor([[0.0, 2.0, -torch.inf, 5.0, 7.0, 12.0], [1.0, 1.0, 1.0, 3.0, 3.0, 3.0]])
+    *_, spread = _summary(Scorer(), scores, old=3)
+    distances = [1, 1, 3, 1, 4]  # from 1 and from 8, the class that is ruled out left aside
+    assert spread.tolist() == pytest.approx([math.sqrt(sum(d * d for d in distances) / 5), 0.0])
+    *_, first = _summary(Scorer(), scores[:, 3:], old=0)
+    assert first.tolist() == pytest.approx([math.sqrt(26 / 3), 0.0])

@@ -1,0 +1,234 @@
+"""What a phase may be: kept as a teacher, started again, of chosen images, for a part of the model alone."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from phase_plans import (
+    IDLE,
+    PLAIN,
+    SCHEDULE,
+    Scaled,
+    Seen,
+    equal,
+    learn_first,
+    learn_second,
+    method,
+    phase,
+    state,
+    two_tasks,
+    weights,
+)
+from ssil.benchmark.run_setup import Plan
+from ssil.core.classes import ClassTable
+from ssil.core.errors import UserError
+from ssil.core.randomness import Randomness
+from ssil.learning.batches import Pool
+from ssil.learning.engine import fresh, learn, start
+from ssil.learning.memory import Memory
+from ssil.learning.method import Method
+from ssil.learning.snapshot import MAIN, Scorer, Work
+from ssil.nn.heads import LinearHead
+from ssil.nn.network import Network
+
+
+@pytest.fixture(scope="module")
+def plan(tmp_path_factory: pytest.TempPathFactory) -> Plan:
+    return two_tasks(tmp_path_factory.mktemp("phases"))
+
+
+def first_step(plan: Plan, name: str, images: int = 10) -> tuple[Tensor, Tensor]:
+    """Pictures, augmented, and labels of a phase's first step, in the first task; it has so many images."""
+    context, random = plan.context, plan.context.random.within(1, name)
+    order = torch.randperm(images, generator=random.at("order", 0))
+    indices = plan.stream.tasks[0].indices[order[:4]]
+    draws = context.transform.draw(4, random.at("augment", 0, 0))
+    pictures = context.transform.train(context.samples.images.fetch(indices), draws, torch.float64)
+    return pictures, context.samples.labels[indices]
+
+
+def first_four(pool: Pool, classes: ClassTable, random: Randomness) -> Pool:
+    return Pool(pool.new[:4], pool.old[:0], pool.labels)
+
+
+def test_a_kept_teacher_is_the_model_at_the_end_of_its_phase(plan: Plan) -> None:
+    ends: dict[str, Network] = {}
+    seen = Seen()
+    learning = phase("second", loss=seen, teachers=("first model",))
+    progress, snapshot = learn_first(plan, method(phase("first", keep_as="first model"), learning), ends)
+    kept = progress.kept["first model"]
+    assert equal(state(kept.network), state(ends["first"]))
+    assert not equal(state(kept.network), state(snapshot.network))
+    assert not kept.network.training
+    assert not any(parameter.requires_grad for parameter in kept.network.parameters())
+    assert kept.classes == plan.stream.tasks[0].classes
+    expected = ends["first"].eval()(first_step(plan, "second")[0]).logits
+    torch.testing.assert_close(seen[0].teachers["first model"].output.logits, expected)
+
+
+def test_a_kept_teacher_keeps_its_scorer(plan: Plan) -> None:
+    fit, seen = phase("fit", trained="scorer", keep_as="early"), Seen()
+    recipe = method(phase("main"), fit, phase("more", trained="scorer"), phase("end", loss=seen, teachers=("early",)))
+    progress, _ = learn_first(plan, replace(recipe, scorers={MAIN: Scaled}))
+    then, now = (scorers[MAIN].get_parameter("scale") for scorers in (progress.kept["early"].scorers, progress.scorers))
+    assert len({1.0, then.item(), now.item()}) == 3
+    view = seen[0].teachers["early"]
+    assert torch.equal(view.scores, then * view.output.logits)
+
+
+def test_a_phase_sees_the_teachers_that_it_asks_for(plan: Plan) -> None:
+    one, other = Seen(), Seen()
+    recipe = method(
+        phase("first", keep_as="a"),
+        phase("second", loss=one, keep_as="b", teachers=("old",)),
+        phase("third", loss=other, teachers=("b", "a")),
+    )
+    _, before = learn_first(plan, method(phase("main")))
+    learn_second(plan, recipe, before)
+    assert {*one[0].teachers} == {"old"}
+    assert {*other[0].teachers} == {"a", "b"}
+    assert not torch.equal(other[0].teachers["a"].output.logits, other[0].teachers["b"].output.logits)
+
+
+def test_a_phase_may_start_again_from_the_previous_model(plan: Plan) -> None:
+    """With a rate of 0 what is left is what the task began with: old rows, and new rows as they were drawn."""
+    _, before = learn_first(plan, method(phase("main")))
+    recipe = method(phase("first", keep_as="first"), phase("again", IDLE, start="previous"))
+    begun = weights(start(recipe, before, plan.stream.tasks[1], plan.context).network)
+    progress, after = learn_second(plan, recipe, before)
+    assert all(map(torch.equal, weights(after.network), begun))
+    assert not torch.equal(progress.kept["first"].network.head.weight, begun[-2])
+
+
+def test_before_the_first_task_the_previous_model_is_a_fresh_one(plan: Plan) -> None:
+    recipe = method(phase("first"), phase("again", IDLE, start="previous"))
+    _, after = learn_first(plan, recipe)
+    expected = fresh(recipe, plan.stream.tasks[0].classes, plan.context)
+    assert all(map(torch.equal, weights(after.network), weights(expected)))
+
+
+def test_check_33_only_the_head_moves_where_it_is_trained_alone(plan: Plan) -> None:
+    """The backbone's weights and buffers are the same bit for bit: no step, no weight decay, no batch statistics."""
+    ends: dict[str, Network] = {}
+    seen = Seen()
+    learn_first(plan, method(phase("first"), phase("tuning", loss=seen, trained="head")), ends)
+    assert equal(state(ends["first"].backbone), state(ends["tuning"].backbone))
+    assert not torch.equal(ends["first"].head.weight, ends["tuning"].head.weight)
+    assert not any(parameter.requires_grad for parameter in ends["tuning"].backbone.parameters())
+    expected = ends["first"].eval()(first_step(plan, "tuning")[0]).features
+    torch.testing.assert_close(seen[0].output.features, expected)
+
+
+def test_a_step_of_the_head_by_hand(plan: Plan) -> None:
+    ends: dict[str, Network] = {}
+    tuning = phase("tuning", replace(PLAIN, weight_decay=0.01), trained="head", images=first_four)
+    learn_first(plan, method(phase("first"), tuning), ends)
+    network = ends["first"].eval()
+    pictures, labels = first_step(plan, "tuning", images=4)
+    loss = F.cross_entropy(network(pictures).logits, labels)
+    for gradient, before, after in zip(
+        torch.autograd.grad(loss, [*network.head.parameters()]),
+        network.head.parameters(),
+        ends["tuning"].head.parameters(),
+        strict=True,
+    ):
+        torch.testing.assert_close(after.detach(), before.detach() - 0.1 * (gradient + 0.01 * before.detach()))
+
+
+def test_after_the_head_the_whole_network_moves_again(plan: Plan) -> None:
+    ends: dict[str, Network] = {}
+    learn_first(plan, method(phase("tuning", trained="head"), phase("all")), ends)
+    before, after = state(ends["tuning"].backbone), state(ends["all"].backbone)
+    assert not any(torch.equal(before[name], after[name]) for name in before)
+
+
+def test_a_phase_trains_on_the_images_that_it_chooses(plan: Plan) -> None:
+    seen = Seen()
+    asked: list[tuple[int, int]] = []
+
+    def choose(pool: Pool, classes: ClassTable, random: Randomness) -> Pool:
+        asked.append((random.seed, len(random.prefix)))
+        return first_four(pool, classes, random)
+
+    learn_first(plan, method(phase("main", loss=seen, images=choose)))
+    labels = plan.context.samples.labels[plan.stream.tasks[0].indices[:4]]
+    assert len(seen) == SCHEDULE.epochs
+    assert all(torch.equal(step.labels.sort().values, labels.sort().values) for step in seen)
+    assert seen[0].counts.tolist() == labels.bincount(minlength=2).tolist()
+    assert asked == [(plan.config.seed, 0)]
+
+
+def test_only_the_scorer_moves_where_it_is_trained_alone(plan: Plan) -> None:
+    """It learns from outputs under the test transform, and a step is the textbook's."""
+    ends: dict[str, Network] = {}
+    seen = Seen()
+    tuning = phase("fit", replace(PLAIN, weight_decay=0.5), loss=seen, trained="scorer")
+    progress, snapshot = learn_first(plan, method(phase("main"), tuning, scorer=Scaled), ends)
+    assert equal(state(ends["main"]), state(ends["fit"]))
+    assert equal(state(ends["main"]), state(snapshot.network))
+    scale = 1.0
+    random, labels = plan.context.random.within(1, "fit"), plan.context.samples.labels
+    order = plan.stream.tasks[0].indices[torch.randperm(10, generator=random.at("order", 0))]
+    for step, indices in zip(seen, order[:8].split(4), strict=True):
+        with torch.no_grad():
+            logits = ends["main"].eval()(plan.context.pictures(indices)).logits
+        torch.testing.assert_close(step.output.logits, logits)
+        assert torch.equal(step.labels, labels[indices])
+        p, target = (scale * logits).softmax(1), F.one_hot(labels[indices], 2)
+        scale -= 0.1 * (((p - target) * logits).sum(1).mean().item() + 0.5 * scale)
+    scorer = progress.scorers[MAIN]
+    assert isinstance(scorer, Scaled)
+    assert scorer.scale.item() == pytest.approx(scale, rel=1e-9)
+    assert not seen[0].teachers
+
+
+def test_a_scorer_goes_on_in_the_next_task(plan: Plan) -> None:
+    """As the student's it starts where it was, and as the teacher's it turns logits into scores."""
+    fit, seen = phase("fit", trained="scorer"), Seen()
+    _, before = learn_first(plan, method(phase("main"), fit, scorer=Scaled))
+    scale = before.scorers[MAIN].get_parameter("scale").clone()
+    assert scale != 1
+    _, after = learn_second(plan, method(phase("main", loss=seen, teachers=("old",)), scorer=Scaled), before)
+    assert torch.equal(after.scorers[MAIN].get_parameter("scale"), scale)
+    assert after.scorers[MAIN] is not before.scorers[MAIN]
+    assert not any(parameter.requires_grad for parameter in after.scorers[MAIN].parameters())
+    view = seen[0].teachers["old"]
+    assert torch.equal(view.scores, scale * view.output.logits)
+    assert torch.equal(seen[0].scores, scale * seen[0].output.logits)
+
+
+def test_what_a_plan_can_not_be() -> None:
+    with pytest.raises(
+        UserError, match=r"^method: phase 'fit' trains a scorer, which has no teachers; leave them out$"
+    ):
+        phase("fit", trained="scorer", teachers=("old",))
+    with pytest.raises(UserError, match=r"^method: its scorers are \['other'\]; call the one that it is judged by"):
+        Method(lambda classes: (), head=LinearHead, scorers={"other": Scorer})
+
+
+def test_a_plan_is_refused_where_it_can_not_be_followed(plan: Plan) -> None:
+    task = plan.stream.tasks[0]
+    with pytest.raises(UserError, match=r"^method: phase 'main' asks for the teacher 'old'; task 1 has none$"):
+        learn(method(phase("main", teachers=("old",))), None, Memory(), task, plan.context)
+    with pytest.raises(UserError, match=r"^method: parts of its plan have one name: \['main', 'main'\]; give each"):
+        learn(method(phase("main"), phase("main")), None, Memory(), task, plan.context)
+
+
+class Forgetful(Scorer):
+    """Keeps what it learns where nobody saves it."""
+
+    temperature = 1.0
+
+    def fit(self, work: Work) -> None:
+        self.temperature = 2.0
+
+
+def test_a_scorer_may_keep_nothing_that_is_not_saved(plan: Plan) -> None:
+    recipe = method(phase("main"), scorer=Forgetful)
+    with pytest.raises(
+        UserError, match=r"^method: 'temperature' of scorer 'main' would not be saved; let it be a buffer"
+    ):
+        learn(recipe, None, Memory(), plan.stream.tasks[0], plan.context)

@@ -1,0 +1,61 @@
+"""The headline table has the runs' own numbers, and marks as best only what can be."""
+
+import csv
+import io
+
+from report_runs import run
+from ssil.reporting.headline_table import headline, headlines, numbers
+from ssil.reporting.sections import sections
+
+RUNS = [run("ft", seed=0), run("ft", (80, 50, 30), seed=1), run("ssil", (90, 80, 70)), run("er", (100, 100))]
+BOUND = run("joint", (99, 99, 99), memory={"kind": "unlimited"})
+
+
+def test_rows() -> None:
+    (section,) = sections([*RUNS, BOUND])
+    table = headline(section)
+    assert table.header[:4] == ["variant", "seeds", "tasks", "average top-1"]
+    assert table.rows == [
+        ["ssil", "1", "3/3", "80.0", "96.7", "70.0", "15.0", "75.0", "30", "503"],
+        ["ft", "2", "3/3", "58.3 ± 7.1", "76.7 ± 4.7", "35.0 ± 7.1", "35.0 ± 0.0", "75.0 ± 0.0", "30 ± 0", "503 ± 0"],
+        ["joint", "1", "3/3", "99.0", "100.0", "99.0", "0.0", "75.0", "30", "503"],
+        ["er", "1", "2/3", "100.0", "100.0", "100.0", "0.0", "75.0", "20", "502"],
+    ]
+
+
+def test_best_is_neither_a_bound_nor_unfinished_and_ties_share() -> None:
+    (section,) = sections([*RUNS, BOUND])
+    best = headline(section).best
+    assert {cell for cell in best if cell[1] < 7} == {(0, column) for column in (3, 4, 5, 6)}
+    assert {cell for cell in best if cell[1] >= 7} == {(row, column) for row in (0, 1) for column in (7, 8, 9)}
+    (alone,) = sections(RUNS[:2])
+    assert not headline(alone).best
+
+
+def test_the_best_share_is_the_nearest_to_that_of_the_images() -> None:
+    far = run("ft")
+    near = run("ssil")
+    last = near.record.tasks[-1].model_copy(update={"confusion": [[8, 0, 0], [0, 6, 2], [2, 0, 6]]})  # 8 of 24: a third
+    near.record.tasks[-1:] = [last]
+    few = run("er")
+    few.record.tasks[-1:] = [last.model_copy(update={"confusion": [[8, 0, 0], [0, 8, 0], [8, 0, 0]]})]
+    table = headline(sections([far, few, near])[0])
+    (best,) = (row for row, column in table.best if column == 7)
+    assert table.rows[best][0] == "ssil"
+
+
+def test_several_streams_are_told_apart() -> None:
+    found = sections([*RUNS, run("ft", sizes=(4, 1, 1)), run("ssil", (90, 80, 70), sizes=(4, 1, 1))])
+    table = headlines(found)
+    assert table.header[0] == "stream"
+    assert [row[0] for row in table.rows] == [found[0].title] * 3 + [found[1].title] * 2
+    assert {row for row, column in table.best if column == 4} == {0, 3}
+    assert headlines(found[:1]) == headline(found[0])
+
+
+def test_numbers_have_all_digits() -> None:
+    rows = list(csv.DictReader(io.StringIO(numbers(sections(RUNS)).csv())))
+    assert [row["variant"] for row in rows] == ["ssil", "ft", "er"]
+    assert float(rows[1]["average_top1"]) == 175 / 3
+    assert rows[0]["average_top1_deviation"] == ""
+    assert round(float(rows[1]["last_top1_deviation"]) ** 2, 9) == 50

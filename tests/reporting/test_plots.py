@@ -1,0 +1,75 @@
+"""Figures hold the records' numbers, and nothing that a name could break."""
+
+import pytest
+
+from report_runs import run
+from ssil.benchmark.record import summarise
+from ssil.reporting import panels, plots
+from ssil.reporting.sections import Section, sections
+
+
+@pytest.fixture
+def section() -> Section:
+    """Two seeds of one variant, one of another."""
+    return sections([run("ft"), run("ft", (80, 50, 20), seed=1), run("ssil", (70, 70, 70))])[0]
+
+
+def test_curves_have_a_mean_and_a_band_over_seeds(section: Section) -> None:
+    ssil, band, ft = plots.curves(section, lambda task: task.top1, "%").data
+    assert (ssil.name, ft.name) == ("ssil", "ft")
+    assert list(ft.x) == [2, 4, 6]
+    assert list(ft.y) == [85, 55, 30]
+    assert [round(y, 1) for y in band.y] == [92.1, 62.1, 44.1, 15.9, 47.9, 77.9]
+    assert list(band.x) == [2, 4, 6, 6, 4, 2]
+    assert band.legendgroup == ft.legendgroup == plots.group("ft")
+    assert (ft.line.color, ft.line.dash, ft.marker.symbol) != (ssil.line.color, ssil.line.dash, ssil.marker.symbol)
+
+
+def test_the_newest_share_begins_with_the_second_task(section: Section) -> None:
+    *_, ft, fair = plots.newest(section).data
+    assert list(ft.y) == [75, 75]
+    assert [round(y, 1) for y in fair.y] == [50, 33.3]
+
+
+def test_bars_have_deviations_and_numbers(section: Section) -> None:
+    figure = plots.bars(section, lambda record: summarise(record.tasks).forgetting, "points", 1)
+    (bar,) = figure.data
+    assert list(bar.x) == [0, 40]
+    assert [round(one, 2) for one in bar.error_x.array] == [0, 7.07]
+    assert [note.text for note in figure.layout.annotations] == [" 0.0", " 40.0 ± 7.1"]
+
+
+def test_heat_maps(section: Section) -> None:
+    ft = section.variants[1]
+    (accuracy,) = panels.accuracy_by_task(ft).data
+    assert [list(row) for row in accuracy.z] == [[85, None, None], [55, 55, None], [30, 30, 30]]
+    (confusion,) = panels.task_confusion(ft).data
+    assert [list(row) for row in confusion.z] == [[25, 0, 75], [0, 50, 50], [0, 0, 100]]
+    (teacher,) = panels.teacher_ratio(ft).data
+    assert [list(row) for row in teacher.z] == [[100, None], [25, 75]]
+    assert list(teacher.y) == [2, 3]
+
+
+def test_old_and_new_scores(section: Section) -> None:
+    old, new = panels.scores(section.variants[0]).data
+    assert (list(old.x), list(old.y), list(new.y)) == ([2, 3], [-1, -1], [1, 1])
+    even, old, new = panels.probabilities(section.variants[0], 0.05, 0.2).data
+    assert (list(even.y), list(old.y), list(new.y)) == ([1 / 4, 1 / 6], [0.05, 0.05], [0.2, 0.2])
+
+
+def test_names_are_text_for_plotly_too() -> None:
+    (section,) = sections([run("a.py:<b>x", options={"a": "<i>"}), run("a.py:<b>x")])
+    line = plots.curves(section, lambda task: task.top1, "%").data[0]
+    assert line.name.startswith("&lt;b&gt;x, a ")
+    assert plots.bars(section, lambda record: 1.0, "").data[0].y[0] == f"&lt;b&gt;x,<br>{line.name.split(', ')[1]}"
+
+
+def test_a_variant_looks_the_same_where_others_are_missing() -> None:
+    (section,) = sections([run("mine", (90,)), run("yours", (80, 80)), run("ft")])
+    all_lines = {line.name: line for line in plots.curves(section, lambda task: task.top1, "%").data}
+    later = {line.name: line for line in plots.newest(section.since(2)).data}
+    assert set(all_lines) - set(later) == {"mine"}
+    for name in ("yours", "ft"):
+        assert later[name].legendgroup == all_lines[name].legendgroup
+        assert later[name].marker == all_lines[name].marker
+        assert later[name].line == all_lines[name].line

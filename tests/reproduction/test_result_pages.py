@@ -1,0 +1,57 @@
+"""The tables in docs/results are those that their records make: `<!-- headline: PATH -->` stands above each."""
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from ssil.benchmark.results import find_runs
+from ssil.reporting.headline_table import headline
+from ssil.reporting.sections import sections
+from ssil.reproduction.claims_table import findings_table
+from ssil.reproduction.evidence import Evidence
+from ssil.reproduction.items import ITEMS
+from ssil.reproduction.paper_claims import CLAIMS, check
+from ssil.reproduction.presets import find_preset
+
+ROOT = Path(__file__).parents[2]
+CORE = (*range(2, 9), 13, 14)
+MARKED = [
+    pytest.param(path, table, id=path)
+    for document in sorted((ROOT / "docs/results").rglob("*.md"))
+    for path, table in re.findall(r"<!-- headline: (\S+) -->\n((?:\|.*\n)+)", document.read_text())
+]
+
+
+@pytest.mark.parametrize(("path", "table"), MARKED)
+def test_a_table_is_that_of_its_records(path: str, table: str) -> None:
+    (section,) = sections(find_runs([ROOT / path]))
+    assert table == headline(section).markdown()
+
+
+def test_there_are_tables() -> None:
+    assert len(MARKED) >= 2
+
+
+def test_table_1_is_that_of_its_records() -> None:
+    page = (ROOT / "docs/results/paper-table1.md").read_text()
+    marked = re.findall(r"<!-- table1: (\S+) (\S+) -->\n((?:\|.*\n)+)", page)
+    (item,) = (item for item in ITEMS if item.name == "table1")
+    for name, end, table in marked:
+        tables = item.tables(Evidence(ROOT / "docs/results/paper", find_preset(name), (0,)))
+        assert table == tables[end].markdown()
+    assert len(marked) >= 2
+
+
+@pytest.mark.parametrize(
+    ("name", "seeds", "numbers"),
+    [("glyphs", 3, range(1, 21)), ("omniglot", 1, CORE), ("cifar100", 1, (*CORE, 10, 15, 18, 20))],
+)
+def test_the_findings_are_those_of_their_records(name: str, seeds: int, numbers: Sequence[int]) -> None:
+    """Also in the page, which has them word for word."""
+    evidence = Evidence(ROOT / "docs/results/paper", find_preset(name), tuple(range(seeds)))
+    claims = [claim for claim in CLAIMS if claim.number in numbers]
+    found = findings_table([finding for claim in claims for finding in check(claim, evidence)]).markdown()
+    assert found.strip() in (ROOT / f"docs/results/paper-{name}.md").read_text()
+    assert found == (ROOT / f"docs/results/paper/{name}/claims.md").read_text()
