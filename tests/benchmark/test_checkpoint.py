@@ -1,7 +1,5 @@
 import os
-import stat
 from pathlib import Path
-from typing import NoReturn
 
 import pytest
 import torch
@@ -9,18 +7,12 @@ from torch import Tensor
 
 from ssil.benchmark.checkpoint import Checkpoints
 from ssil.core.errors import UserError
-from ssil.core.files import write_atomic, write_json
-from ssil.core.tensor_files import pack, read_tensors, write_tensors
 
 Parts = dict[str, dict[str, Tensor]]
 
 
 class CrashError(Exception):
     """The process is no more."""
-
-
-def crash(*_: object) -> NoReturn:
-    raise CrashError
 
 
 def state(number: int) -> tuple[dict[str, int], Parts]:
@@ -34,70 +26,6 @@ def number(folder: Path) -> int:
     meta, parts = Checkpoints(folder).load()
     assert parts["a"]["x"].unique().tolist() == parts["b"]["y"].tolist() == [meta["number"]]
     return int(meta["number"])
-
-
-@pytest.mark.parametrize("moment", ["fsync", "replace"])
-def test_a_write_that_dies_leaves_the_old_content(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: str) -> None:
-    path = tmp_path / "deep" / "file"
-    write_atomic(path, b"old")
-    monkeypatch.setattr(*((os, "fsync", crash) if moment == "fsync" else (Path, "replace", crash)))
-    with pytest.raises(CrashError):
-        write_atomic(path, b"new")
-    assert path.read_bytes() == b"old"
-    monkeypatch.undo()
-    write_atomic(path, b"new")
-    assert [file.name for file in path.parent.iterdir()] == ["file"]
-    assert path.read_bytes() == b"new"
-
-
-def test_what_is_renamed_has_been_flushed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The file before the rename, its folder after it: else a power cut may leave an empty file."""
-    events: list[str] = []
-    replace = Path.replace
-
-    def renamed(aside: Path, path: Path) -> None:
-        events.append("rename")
-        replace(aside, path)
-
-    monkeypatch.setattr(os, "fsync", lambda descriptor: events.append("folder" if is_folder(descriptor) else "file"))
-    monkeypatch.setattr(Path, "replace", renamed)
-    write_atomic(tmp_path / "file", b"content")
-    assert events == ["file", "rename", "folder"]
-
-
-def is_folder(descriptor: int) -> bool:
-    return stat.S_ISDIR(os.fstat(descriptor).st_mode)
-
-
-def test_json_without_nan(tmp_path: Path) -> None:
-    write_json(tmp_path / "file", {"é": [1, None]})
-    with pytest.raises(ValueError, match="not JSON compliant"):
-        write_json(tmp_path / "file", {"x": float("nan")})
-    assert (tmp_path / "file").read_text() == '{\n "é": [\n  1,\n  null\n ]\n}\n'
-
-
-def test_tensors_of_any_kind_come_back(tmp_path: Path) -> None:
-    tensors = {
-        "layout": torch.arange(96.0).view(2, 3, 4, 4).to(memory_format=torch.channels_last),
-        "view": torch.arange(10)[::2],
-        "shared": torch.ones(5)[1:3],
-        "double": torch.tensor([1e-300, torch.nan], dtype=torch.float64),
-        "half": torch.tensor([1.5], dtype=torch.bfloat16),
-        "scalar": torch.tensor(3),
-        "empty": torch.empty(0, 7),
-        "weight": torch.nn.Parameter(torch.ones(2)),
-    }
-    write_tensors(tmp_path / "file", tensors)
-    back = read_tensors(tmp_path / "file")
-    assert back.keys() == tensors.keys()
-    for name, tensor in tensors.items():
-        assert back[name].dtype == tensor.dtype
-        torch.testing.assert_close(back[name], tensor.detach(), rtol=0, atol=0, equal_nan=True)
-
-
-def test_equal_tensors_have_equal_bytes() -> None:
-    picture = torch.arange(12.0).view(1, 3, 2, 2)
-    assert pack({"x": picture}) == pack({"x": picture.to(memory_format=torch.channels_last)})
 
 
 def test_a_state_replaces_the_one_before(tmp_path: Path) -> None:

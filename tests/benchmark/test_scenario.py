@@ -133,7 +133,7 @@ def test_a_name_that_is_a_number_is_a_name(tmp_path: Path) -> None:
 
 def test_a_misspelt_class_gets_close_matches(tmp_path: Path) -> None:
     (tmp_path / "order").write_text("ant\nbeee\n")
-    with pytest.raises(UserError, match=r"class_order: .*'beee'.*perhaps: bee$"):
+    with pytest.raises(UserError, match=r"class_order: .*'beee'.*did you mean 'bee'\?$"):
         read_order(tmp_path / "order", NAMES)
     with pytest.raises(UserError, match="class_order: no file"):
         read_order(tmp_path / "none", NAMES)

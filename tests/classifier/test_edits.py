@@ -68,7 +68,7 @@ def test_bad_names_are_refused(tmp_path: Path) -> None:
     own = settings(epochs=1)
     directory = ModelDirectory(tmp_path / "model", (own.backbone,))
     directory.publish(update(None, own, pictures(["ant", "bee"])).classifier, [{}])
-    with pytest.raises(UserError, match="class: the model knows no 'bea'; perhaps: bee"):
+    with pytest.raises(UserError, match="class: the model knows no 'bea'; did you mean 'bee'"):
         forget(directory, "bea")
     with pytest.raises(UserError, match="nothing left to tell apart"):
         forget(directory, "bee")

@@ -10,9 +10,10 @@ from torch import Tensor
 from frozen_classifiers import classifiers, features, frozen, members
 from ssil.classifier.classifier import update
 from ssil.classifier.edits import forget, rename
-from ssil.classifier.images import checksum, kept
+from ssil.classifier.images import kept
 from ssil.classifier.model_directory import ModelDirectory
 from ssil.core.errors import UserError
+from ssil.core.files import checksum
 from ssil.core.tensor_files import pack
 from tiny_classifiers import pictures, settings
 

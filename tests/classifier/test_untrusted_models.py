@@ -15,10 +15,10 @@ import safetensors.torch
 import torch
 
 from ssil.classifier.classifier import Classifier, update
-from ssil.classifier.images import checksum
 from ssil.classifier.model_directory import ModelDirectory
 from ssil.classifier.model_files import seal, sealed
 from ssil.core.errors import UserError
+from ssil.core.files import checksum
 from ssil.nn.pretrained import Pretrained
 from tiny_classifiers import pictures, settings
 

@@ -112,7 +112,7 @@ def test_one_column_of_a_table(root: Path, preset: Path, capfd: pytest.CaptureFi
         (["claims", "--claims", "21"], "claims: '21' is not a list of claims from 1 to 20"),
         (["claims", "--claims", "a-b"], "claims: 'a-b' is not a list"),
         (["claims", "--data", "mnist"], "data: 'mnist' is not known; there are .*glyphs"),
-        (["paper", "tabel1"], "paper: it has no 'tabel1'; did you mean table1"),
+        (["paper", "tabel1"], "paper: it has no 'tabel1'; did you mean 'table1"),
         (["paper", "table1", "--only", "t7"], "only: 't7' names no column .*; there are base-fixed-t10-5, base-"),
         (["paper", "fig1", "--only", "t7"], "only: 't7' names no column .*; there are none"),
         (["claims", "--seeds", "0", "--read-only"], "seeds: there must be at least 1"),

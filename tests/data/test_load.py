@@ -12,7 +12,7 @@ from ssil.data.load import describe, load
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("cifra100", "dataset: 'cifra100' .* did you mean cifar100?"),
+        ("cifra100", "dataset: 'cifra100' .* did you mean 'cifar100'?"),
         ("zzz", "give glyphs, digits, cifar10, .*, landmark-v2-10k, or the path"),
     ],
 )

@@ -1,6 +1,5 @@
 """State on disk: safetensors and JSON, written aside, flushed and renamed, checksummed. Nothing is pickled."""
 
-import hashlib
 import json
 from collections.abc import Mapping
 from pathlib import Path
@@ -11,7 +10,7 @@ from safetensors import SafetensorError
 from torch import Tensor
 
 from ssil.core.errors import UserError
-from ssil.core.files import write_atomic, write_json
+from ssil.core.files import checksum, write_atomic, write_json
 from ssil.core.tensor_files import pack
 
 
@@ -49,7 +48,7 @@ class Checkpoints:
 
     def _write(self, name: str, tensors: Mapping[str, Tensor]) -> str:
         data = pack(tensors)
-        file = f"{name}-{_checksum(data)}.safetensors"
+        file = f"{name}-{checksum(data)}.safetensors"
         if not (self.folder / file).exists():
             write_atomic(self.folder / file, data)
         return file
@@ -58,7 +57,7 @@ class Checkpoints:
         path = self.folder / file
         try:
             data = path.read_bytes()
-            if _checksum(data) not in file:
+            if checksum(data) not in file:
                 raise UserError(f"checkpoint: {path} is damaged (its checksum differs); start again in a new folder")
             return safetensors.torch.load(data)
         except (OSError, SafetensorError) as error:
@@ -71,7 +70,3 @@ class Checkpoints:
         except (OSError, ValueError) as error:
             raise UserError(f"checkpoint: {path} can't be read ({error}); start again in a new folder") from None
         return state
-
-
-def _checksum(data: bytes) -> str:
-    return hashlib.sha256(data).hexdigest()[:32]

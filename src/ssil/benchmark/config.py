@@ -1,6 +1,5 @@
 """The settings of a run: *what* is computed, which decides whether a directory may be resumed, and *how*."""
 
-import difflib
 import json
 import tomllib
 from collections.abc import Mapping
@@ -10,7 +9,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from ssil.core.errors import UserError
+from ssil.core.errors import UserError, did_you_mean
 from ssil.learning.schedule import scale_milestones
 
 Positive = Annotated[int, Field(ge=1)]
@@ -213,8 +212,7 @@ def _explain(error: Any) -> str:
         return str(error["ctx"]["error"])
     field = str(error["loc"][0])
     if error["type"] == "extra_forbidden":
-        close = difflib.get_close_matches(field, RunConfig.model_fields, 1)
-        return f"{field}: no such setting; " + (f"did you mean {close[0]!r}?" if close else "see `ssil run --help`")
+        return f"{field}: no such setting; {did_you_mean(field, RunConfig.model_fields, 'see `ssil run --help`')}"
     field = {"validation": "validate"}.get(field, field)
     return f"{field}: {error['input']!r} does not fit: {error['msg'][:1].lower()}{error['msg'][1:]}"
 

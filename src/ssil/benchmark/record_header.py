@@ -7,7 +7,6 @@ import subprocess
 import sys
 from dataclasses import asdict
 from datetime import UTC, datetime
-from hashlib import sha256
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ from lightning_fabric import Fabric
 from ssil.benchmark.config import RunConfig
 from ssil.benchmark.record import Record
 from ssil.benchmark.scenario import Stream
+from ssil.core.files import checksum
 from ssil.data.dataset import Dataset
 from ssil.learning.memory import MemoryBudget
 from ssil.learning.registry import ConfiguredMethod
@@ -61,7 +61,7 @@ def what(config: RunConfig, configured: ConfiguredMethod, branch: ConfiguredMeth
         **({"branch": _said(branch)} if branch else {}),
         "training": asdict(configured.training),
         **_source_files(method=configured.name, backbone=config.backbone),
-        **({"init_sha256": _checksum(find_pretrained(config.init))} if config.init else {}),
+        **({"init_sha256": checksum(find_pretrained(config.init).read_bytes(), 64)} if config.init else {}),
         **({"freeze": True} if config.freeze else {}),
     }
 
@@ -103,11 +103,7 @@ def _said(other: ConfiguredMethod) -> dict[str, Any]:
 def _source_files(**references: str) -> dict[str, str]:
     """Checksums of the user's own files (`file.py:name`), which may change while their names stay."""
     files = {name: reference.rpartition(":")[0] for name, reference in references.items()}
-    return {f"{name}_sha256": _checksum(Path(file)) for name, file in files.items() if file}
-
-
-def _checksum(path: Path) -> str:
-    return sha256(path.read_bytes()).hexdigest()
+    return {f"{name}_sha256": checksum(Path(file).read_bytes(), 64) for name, file in files.items() if file}
 
 
 def _provenance(config: RunConfig, dataset: Dataset, fabric: Fabric) -> dict[str, Any]:

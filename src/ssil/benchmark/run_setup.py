@@ -3,7 +3,6 @@
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,7 @@ from ssil.benchmark.record import Record
 from ssil.benchmark.record_header import by_scorer, header, of_branch, said, what
 from ssil.benchmark.scenario import Stream, build_stream, class_order, read_order, task_sizes
 from ssil.core.errors import UserError
+from ssil.core.files import checksum
 from ssil.core.randomness import Randomness
 from ssil.core.samples import Samples
 from ssil.data.augmentation import Transform
@@ -102,7 +102,7 @@ def _features_name(config: RunConfig, configured: ConfiguredMethod, dataset: Dat
     settings = {key: value for key, value in what(config, configured, None).items() if key in FEATURES}
     machine = torch.__version__, fabric.device.type, torch.get_num_threads()
     made_of = dataset.fingerprint, dataset.transform, configured.method.final_relu, sorted(settings.items()), machine
-    return f"features-{sha256(repr(made_of).encode()).hexdigest()[:16]}"
+    return f"features-{checksum(repr(made_of).encode(), 16)}"
 
 
 def _branch(config: RunConfig, configured: ConfiguredMethod) -> ConfiguredMethod:

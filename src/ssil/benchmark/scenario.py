@@ -3,7 +3,6 @@
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from itertools import accumulate, pairwise
 from pathlib import Path
 
@@ -11,7 +10,7 @@ import torch
 from torch import Tensor
 
 from ssil.core.classes import ClassTable
-from ssil.core.errors import UserError
+from ssil.core.errors import UserError, did_you_mean
 from ssil.core.randomness import Randomness
 from ssil.core.samples import Samples
 from ssil.learning.task import Task
@@ -47,8 +46,8 @@ def read_order(path: Path, names: Sequence[str]) -> list[int]:
     lines = [line.strip() for line in path.read_text().splitlines()]
     index = {str(i): i for i in range(len(names))} | {name: i for i, name in enumerate(names)}
     if unknown := [line for line in lines if line and line not in index]:
-        close = ", ".join(get_close_matches(unknown[0], names) or names[:3])
-        raise UserError(f"class_order: {path} names {unknown[0]!r}, which is no class; perhaps: {close}")
+        hint = did_you_mean(unknown[0], names, f"classes are, for example: {', '.join(names[:3])}", count=3)
+        raise UserError(f"class_order: {path} names {unknown[0]!r}, which is no class; {hint}")
     return [index[line] for line in lines if line]
 
 

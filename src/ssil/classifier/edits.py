@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
-from difflib import get_close_matches
 from typing import Any
 
 from ssil.classifier.classifier import Classifier
@@ -11,7 +10,7 @@ from ssil.classifier.images import spelt
 from ssil.classifier.model_directory import ModelDirectory, ModelVersion
 from ssil.core import __version__
 from ssil.core.classes import ClassTable
-from ssil.core.errors import UserError
+from ssil.core.errors import UserError, did_you_mean
 from ssil.learning.snapshot import without
 
 
@@ -48,8 +47,8 @@ def _label(classifier: Classifier, name: str) -> int:
     names = classifier.classes.names
     name = name if name in names else spelt(name)
     if name not in names:
-        close = ", ".join(get_close_matches(name, names, 3) or names[:3])
-        raise UserError(f"class: the model knows no {name!r}; perhaps: {close}")
+        hint = did_you_mean(name, names, f"it knows, for example: {', '.join(names[:3])}", count=3)
+        raise UserError(f"class: the model knows no {name!r}; {hint}")
     return names.index(name)
 
 

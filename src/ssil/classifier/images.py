@@ -4,7 +4,6 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from hashlib import sha256
 from pathlib import Path
 from unicodedata import normalize
 
@@ -16,7 +15,7 @@ from safetensors import SafetensorError
 from torch import Tensor
 
 from ssil.core.errors import UserError
-from ssil.core.files import write_atomic
+from ssil.core.files import checksum, write_atomic
 from ssil.core.samples import Samples
 from ssil.core.tensor_files import pack
 from ssil.data.assemble import on_classes, viewed
@@ -60,11 +59,6 @@ class Picture:
         data = bytes(shrink(self.read(), short_side, channels))
         copy = Picture.of(self.name, data, self.known_as if checksum(data) != self.digest else self.origin)
         return replace(copy, features=self.features)
-
-
-def checksum(data: bytes) -> str:
-    """32 hexadecimal digits of SHA-256."""
-    return sha256(data).hexdigest()[:32]
 
 
 def intact(path: Path, digest: str) -> bytes:

@@ -18,7 +18,7 @@ from ssil.classifier import images
 from ssil.classifier.classifier import Classifier
 from ssil.classifier.classifier_settings import ModelSettings, make_settings
 from ssil.classifier.feature_extraction import bench_for
-from ssil.classifier.images import Groups, Picture, checksum
+from ssil.classifier.images import Groups, Picture
 from ssil.classifier.model_files import (
     FORMAT,
     folder_name,
@@ -33,7 +33,7 @@ from ssil.classifier.model_files import (
 from ssil.classifier.versions import MODEL, PICTURES, WEIGHTS, History, Shelf
 from ssil.core.classes import ClassTable
 from ssil.core.errors import UserError
-from ssil.core.files import aside, write_atomic
+from ssil.core.files import checksum, temporary, write_atomic
 from ssil.core.samples import Samples
 from ssil.core.tensor_files import pack
 from ssil.data.resident_images import Resident
@@ -109,11 +109,11 @@ class ModelDirectory(Shelf):
         """Write a new version aside, check it by loading it, and make it the current one by a rename."""
         number = max(self.numbers(), default=0) + 1
         folder = self.version(number)
-        shutil.rmtree(aside(folder), ignore_errors=True)
+        shutil.rmtree(temporary(folder), ignore_errors=True)
         with self.writing():
-            self._write(aside(folder), number, classifier, history)
-            made = self._read(aside(folder), number)
-            aside(folder).replace(folder)
+            self._write(temporary(folder), number, classifier, history)
+            made = self._read(temporary(folder), number)
+            temporary(folder).replace(folder)
         self.point_to(number)
         return made
 

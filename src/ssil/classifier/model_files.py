@@ -13,9 +13,9 @@ import safetensors.torch
 from safetensors import SafetensorError
 from torch import Tensor
 
-from ssil.classifier.images import checksum, intact
+from ssil.classifier.images import intact
 from ssil.core.errors import UserError
-from ssil.core.files import write_json
+from ssil.core.files import checksum, write_json
 from ssil.data.decode import UnreadableError, measure
 from ssil.data.image_index import content
 

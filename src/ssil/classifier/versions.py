@@ -11,7 +11,7 @@ from typing import Any
 
 from ssil.classifier.model_files import FORMAT, entries, refuse_strange, seal, sealed
 from ssil.core.errors import UserError
-from ssil.core.files import LOCK, aside, locked
+from ssil.core.files import LOCK, locked, temporary
 
 CURRENT, MODEL, WEIGHTS, PICTURES, VERSIONS = (
     "current.json",
@@ -141,7 +141,7 @@ class Shelf:
         gone = [number for number in self.numbers()[:-keep] if number != self.current()]
         with self.writing():
             for number in gone:
-                self.version(number).replace(aside(self.version(number)))
+                self.version(number).replace(temporary(self.version(number)))
         return gone
 
     def _tidy(self) -> None:

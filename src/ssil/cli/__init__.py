@@ -3,12 +3,11 @@
 import os
 import sys
 from collections.abc import Sequence
-from difflib import get_close_matches
 
 from cyclopts import App, CycloptsError, Group, UnknownCommandError, UnusedCliTokensError
 
 from ssil.core import __version__
-from ssil.core.errors import RefusedError, UserError
+from ssil.core.errors import RefusedError, UserError, did_you_mean
 
 COMMANDS = {
     "demo": "Compare three methods on a small stream, in under 3 minutes.",
@@ -102,6 +101,5 @@ def _explain(error: CycloptsError) -> str:
     if not isinstance(error, UnknownCommandError):
         return " ".join(str(error).split())
     known = [name for name in error.app or () if not name.startswith("-")]
-    close = get_close_matches(extra, known, 1)
-    hint = f"did you mean {close[0]!r}?" if close else f"there are: {', '.join(known)}"
+    hint = did_you_mean(extra, known, f"there are: {', '.join(known)}")
     return f"unknown command {extra!r}; {hint}"

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, TypeVar
 
@@ -11,7 +10,7 @@ from cyclopts import Parameter
 from rich.console import Console
 from rich.markup import escape
 
-from ssil.core.errors import UserError
+from ssil.core.errors import UserError, did_you_mean
 from ssil.data.assemble import assemble
 from ssil.data.dataset import Dataset, subset
 from ssil.data.encoded_images import Encoded
@@ -99,8 +98,7 @@ def known(source: str, found: Found | None) -> Found:
 def _cure(source: str) -> str:
     if source in PIXELS:
         return f"`ssil data export {source} --out DIR` makes it one"
-    close = get_close_matches(source, NAMED, 1)
-    return f"did you mean {close[0]!r}?" if close else "give the path of a folder, a table or a store"
+    return did_you_mean(source, NAMED, "give the path of a folder, a table or a store")
 
 
 def packed(source: Source) -> tuple[Packed, Labels] | None:

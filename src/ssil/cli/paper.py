@@ -1,7 +1,6 @@
 """`ssil paper`: its tables and figures, made again."""
 
 from collections.abc import Iterable, Sequence
-from difflib import get_close_matches
 from fnmatch import fnmatch
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -10,7 +9,7 @@ from cyclopts import App, Parameter
 
 from ssil.cli.grid import DataRoot, DryRun, Jobs, Out, ReadOnly
 from ssil.cli.terminal import console, table
-from ssil.core.errors import UserError
+from ssil.core.errors import UserError, did_you_mean
 
 if TYPE_CHECKING:
     from ssil.reporting.text_tables import Table
@@ -87,8 +86,8 @@ def _chosen(names: Sequence[str]) -> "Sequence[Item]":
         return ITEMS
     for name in names:
         if name not in known:
-            close = get_close_matches(name, known, 3, 0.5) or known
-            raise UserError(f"paper: it has no {name!r}; did you mean {', '.join(close)}?")
+            hint = did_you_mean(name, known, f"it has: {', '.join(known)}", count=3)
+            raise UserError(f"paper: it has no {name!r}; {hint}")
     return [known[name] for name in names]
 
 

@@ -1,9 +1,27 @@
-"""What goes wrong through no fault of the program."""
+"""Errors whose message is meant for the user, and hints for their messages."""
+
+from collections.abc import Iterable
+from difflib import get_close_matches
 
 
 class UserError(Exception):
-    """Bad input. The message names the field, the value and the cure, in one line."""
+    """Bad input. The message is one line: the field, what is wrong with its value, and what to do."""
 
 
 class RefusedError(Exception):
-    """An update that a guard has refused: all is as it was."""
+    """An update refused by a guard such as `--max-drop`; the model directory is unchanged."""
+
+
+def did_you_mean(name: str, known: Iterable[str], otherwise: str, count: int = 1) -> str:
+    """Return a hint that asks for one of at most `count` known names similar to `name`, or else `otherwise`.
+
+    >>> did_you_mean("epoks", ["epochs", "batch"], otherwise="see --help")
+    "did you mean 'epochs'?"
+    >>> did_you_mean("RED", ["red"], otherwise="see --help")
+    "did you mean 'red'?"
+    >>> did_you_mean("xyz", ["red"], otherwise="see --help")
+    'see --help'
+    """
+    known = list(known)
+    close = get_close_matches(name, known, count) or get_close_matches(name.lower(), known, count)
+    return f"did you mean {' or '.join(map(repr, close))}?" if close else otherwise

@@ -2,14 +2,13 @@
 
 import sys
 from collections.abc import Iterable, Mapping
-from difflib import get_close_matches
 from importlib.metadata import entry_points
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import ModuleType
 from typing import Any, TypeVar
 
-from ssil.core.errors import UserError
+from ssil.core.errors import UserError, did_you_mean
 
 T = TypeVar("T")
 
@@ -73,5 +72,5 @@ def _run(title: str, path: Path) -> ModuleType:
 def _guess(name: str, known: Iterable[str]) -> str:
     """The name, close matches, and all that there is."""
     known = sorted(known)
-    close = " or ".join(map(repr, get_close_matches(name, known) or get_close_matches(name.lower(), known)))
-    return f"{name!r}{f', did you mean {close}?' if close else '.'} Known: {', '.join(known)}"
+    hint = did_you_mean(name, known, otherwise="", count=3)
+    return f"{name!r}{f', {hint}' if hint else '.'} Known: {', '.join(known)}"

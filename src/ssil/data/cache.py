@@ -3,15 +3,16 @@
 import os
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
-from tempfile import NamedTemporaryFile
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 import pooch
 from numpy.typing import NDArray
+
+from ssil.core.files import replacing
 
 Arrays = dict[str, NDArray[Any]]
 BROKEN = (OSError, ValueError, EOFError, zipfile.BadZipFile, zlib.error)  # what a damaged .npz file may raise
@@ -35,20 +36,6 @@ def cached(name: str, build: Callable[[], Arrays]) -> Arrays:
             return dict(stored)
     except BROKEN:
         arrays = build()
-    with suppress(OSError), aside(path) as new:  # a cache that can't be written costs time only
+    with suppress(OSError), replacing(path, unique=True) as new:  # a cache that can't be written costs time only
         np.savez(new, **arrays)  # type: ignore[arg-type]
     return arrays
-
-
-@contextmanager
-def aside(path: Path) -> Iterator[IO[bytes]]:
-    """A file to write, renamed to this path at the end, so that no reader ever sees half of it."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with NamedTemporaryFile(dir=path.parent, suffix=".partial", delete=False) as file:
-        partial = Path(file.name)
-        try:
-            yield file
-            file.flush()
-            partial.replace(path)
-        finally:
-            partial.unlink(missing_ok=True)

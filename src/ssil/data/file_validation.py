@@ -15,7 +15,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from pyarrow import feather
 
-from ssil.data.cache import aside, cache_dir
+from ssil.core.files import checksum, replacing
+from ssil.data.cache import cache_dir
 from ssil.data.decode import UnreadableError, whole
 from ssil.data.encoded_images import Digests, pool, workers
 from ssil.data.image_index import Bytes, Files, Remark, Source, plain, stop_at, why
@@ -243,7 +244,7 @@ class _Kept:
     """Tables, before they are made one."""
 
     def __init__(self, root: Path) -> None:
-        key = sha256(os.fsencode(root.resolve())).hexdigest()[:16]
+        key = checksum(os.fsencode(root.resolve()), 16)
         self.folder = cache_dir() / f"surveys-{VERSION}" / key
 
     def read(self) -> pa.Table:
@@ -255,7 +256,7 @@ class _Kept:
         before = self._paths()
         number = int(before[-1].stem) + 1 if before else 0
         full = len(before) >= self.MOST
-        with aside(self.folder / f"{number:06d}.arrow") as file:
+        with replacing(self.folder / f"{number:06d}.arrow", unique=True) as file:
             feather.write_feather(pa.concat_tables([self.read(), table]) if full else table, file)
         for path in before if full else ():
             path.unlink(missing_ok=True)

@@ -2,13 +2,12 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Literal
 
 import numpy as np
 
-from ssil.core.errors import UserError
+from ssil.core.errors import UserError, did_you_mean
 from ssil.data.assemble import assemble as assembled
 from ssil.data.assemble import placed
 from ssil.data.dataset import Dataset, DatasetInfo, subset
@@ -227,5 +226,4 @@ def _whole(name: str, request: DataRequest) -> Dataset:
 
 
 def _cure(name: str) -> str:
-    close = get_close_matches(name, NAMES, n=1)
-    return f"did you mean {close[0]}?" if close else f"give {', '.join(NAMES)}, or the path of your images"
+    return did_you_mean(name, NAMES, f"give {', '.join(NAMES)}, or the path of your images")

@@ -10,6 +10,7 @@ import torch
 from PIL import Image
 
 from ssil.core.errors import UserError
+from ssil.core.files import temporary
 from ssil.core.samples import Samples
 from ssil.data.dataset import Dataset
 from ssil.data.file_validation import ProgressCallback
@@ -24,15 +25,15 @@ def export(dataset: Dataset, out: Path, progress: ProgressCallback | None = None
     names = folder_names(dataset.classes)
     if out.exists():
         raise UserError(f"out: {out} exists; give a new directory")
-    aside, total = out.with_name(f".{out.name}.part"), len(dataset.train) + len(dataset.test)
-    shutil.rmtree(aside, ignore_errors=True)
+    part, total = temporary(out), len(dataset.train) + len(dataset.test)
+    shutil.rmtree(part, ignore_errors=True)
     try:
         for done, (place, picture) in enumerate(_pictures(dataset, names), start=1):
-            (aside / place).parent.mkdir(parents=True, exist_ok=True)
-            picture.save(aside / place)
+            (part / place).parent.mkdir(parents=True, exist_ok=True)
+            picture.save(part / place)
             if progress:
                 progress(done, total)
-        aside.rename(out)
+        part.rename(out)
     except OSError as error:
         raise UserError(f"out: {out} can't be written ({error.strerror}); give another directory") from error
     return total

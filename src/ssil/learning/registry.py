@@ -1,6 +1,5 @@
 """Methods by name: a recipe function is found by its name, and its signature is its options, its help, its docs."""
 
-import difflib
 import inspect
 import pkgutil
 import typing
@@ -14,7 +13,7 @@ from typing import Any
 from pydantic import ConfigDict, ValidationError, create_model
 
 from ssil.core import plugins
-from ssil.core.errors import UserError
+from ssil.core.errors import UserError, did_you_mean
 from ssil.learning.method import Method
 from ssil.learning.schedule import Training, scale_milestones
 from ssil.learning.snapshot import MAIN
@@ -212,8 +211,7 @@ def _refuse_unknown(options: Mapping[str, Any], found: Sequence[Recipe]) -> None
     known = list(dict.fromkeys(option for recipe in found for option in recipe.options))
     for name in options:
         if name not in known:
-            close = difflib.get_close_matches(name, known, 1)
-            hint = f"did you mean {close[0]!r}?" if close else f"it has: {', '.join(known) or 'none'}"
+            hint = did_you_mean(name, known, f"it has: {', '.join(known) or 'none'}")
             raise UserError(f"options: {','.join(recipe.name for recipe in found)} has no option {name!r}; {hint}")
 
 

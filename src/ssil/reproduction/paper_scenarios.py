@@ -1,11 +1,10 @@
 """The paper's 60 scenarios: 4 settings x 3 data sets x 5 conditions."""
 
 from dataclasses import dataclass
-from difflib import get_close_matches
 from functools import cache
 from itertools import product
 
-from ssil.core.errors import UserError
+from ssil.core.errors import UserError, did_you_mean
 from ssil.reproduction.conditions import Condition, setting
 
 DATASETS = {
@@ -55,8 +54,9 @@ def find(key: str | int) -> PaperScenario:
     known = {name: scenario for scenario in scenarios() for name in (scenario.name, str(scenario.number))}
     if str(key) in known:
         return known[str(key)]
-    close = ", ".join(get_close_matches(str(key), [scenario.name for scenario in scenarios()], cutoff=0.0))
-    raise UserError(f"scenario: {key!r} is none of the paper's; give a number from 1 to 60 or a name such as {close}")
+    names = [scenario.name for scenario in scenarios()]
+    hint = did_you_mean(str(key), names, f"for example {names[0]}", count=3)
+    raise UserError(f"scenario: {key!r} is none of the paper's; give a number from 1 to 60 or a name: {hint}")
 
 
 def _scenario(number: int, dataset: str, condition: Condition) -> PaperScenario:

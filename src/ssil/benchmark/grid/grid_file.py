@@ -1,14 +1,13 @@
 """A grid's TOML file: methods x scenarios x seeds."""
 
 from collections.abc import Iterator, Mapping
-from difflib import get_close_matches
 from itertools import product
 from pathlib import Path
 from typing import Any
 
 from ssil.benchmark.config import by_name, over, read_toml
 from ssil.benchmark.grid.cells import Cell
-from ssil.core.errors import UserError
+from ssil.core.errors import UserError, did_you_mean
 
 KEYS = ("settings", "seeds", "scenarios", "methods")
 
@@ -79,6 +78,5 @@ def _tables(path: Path, spec: Mapping[str, Any], key: str) -> Mapping[str, Any]:
 def _refuse_unknown(path: Path, spec: Mapping[str, Any]) -> None:
     for key in spec:
         if key not in KEYS:
-            close = get_close_matches(key, KEYS, 1)
-            hint = f"did you mean {close[0]!r}?" if close else f"a grid has: {', '.join(KEYS)}"
+            hint = did_you_mean(key, KEYS, f"a grid has: {', '.join(KEYS)}")
             raise UserError(f"{key}: no such part of a grid ({path}); {hint}")

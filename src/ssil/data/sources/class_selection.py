@@ -2,14 +2,13 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from difflib import get_close_matches
 from functools import cached_property
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ssil.core.errors import UserError
+from ssil.core.errors import UserError, did_you_mean
 from ssil.data.image_index import Bytes, Files, ImageIndex, Source
 from ssil.data.sources.file_tree import text
 
@@ -92,5 +91,7 @@ def _lines(path: Path) -> list[str]:
 
 def _cure(line: str, listing: ImageIndex) -> str:
     called = (*listing.classes, *listing.keys)
-    close = [name for name in called if name.startswith(line)][:3] or get_close_matches(line, called)
-    return f"did you mean {' or '.join(map(repr, close))}?" if close else f"a class is, say, {called[0]!r}"
+    longer = [name for name in called if name.startswith(line)][:3]
+    if longer:
+        return f"did you mean {' or '.join(map(repr, longer))}?"
+    return did_you_mean(line, called, f"a class is, say, {called[0]!r}", count=3)

@@ -166,8 +166,6 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
     except OSError as error:
         reason = error.strerror or str(error)
         raise UserError(f"out: {path} can't be written ({reason}); mend that, and the same command goes on") from error
-    finally:
-        files.aside(path).unlink(missing_ok=True)
 
 
 def locked(folder: Path) -> AbstractContextManager[None]:
@@ -177,7 +175,7 @@ def locked(folder: Path) -> AbstractContextManager[None]:
 
 def _ours(folder: Path) -> bool:
     """Whether there is a store, or only what one leaves that was stopped before it had begun."""
-    begun = {files.LOCK, files.aside(folder / PREPARE).name}
+    begun = {files.LOCK, files.temporary(folder / PREPARE).name}
     return is_store(folder) or (folder.is_dir() and begun.issuperset(path.name for path in folder.iterdir()))
 
 

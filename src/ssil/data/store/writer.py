@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ssil.core.errors import UserError
+from ssil.core.files import checksum
 from ssil.data.assemble import on_classes
 from ssil.data.decode import UnreadableError
 from ssil.data.file_validation import Found, ProgressCallback, examine
@@ -147,7 +148,7 @@ def _facts(out: Path, listing: ImageIndex, settings: Settings, rows: pa.Table, i
         bytes_after=int(found.length.sum()),
         fingerprint=fingerprint(names, keys, listing.look, found),
         lengths=tuple((out / shard_name(number)).stat().st_size for number in range(len(settings.shards))),
-        index=sha256((out / INDEX).read_bytes()).hexdigest(),
+        index=checksum((out / INDEX).read_bytes(), 64),
     )
 
 

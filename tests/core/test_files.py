@@ -1,0 +1,85 @@
+import os
+import stat
+from hashlib import sha256
+from pathlib import Path
+from typing import NoReturn
+
+import pytest
+
+from ssil.core.errors import UserError
+from ssil.core.files import checksum, locked, replacing, write_atomic, write_json
+
+
+class CrashError(Exception):
+    """Raised where the process is to stop."""
+
+
+def crash(*_: object) -> NoReturn:
+    raise CrashError
+
+
+@pytest.mark.parametrize("moment", ["fsync", "replace"])
+def test_a_write_that_dies_leaves_the_old_content(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: str) -> None:
+    path = tmp_path / "deep" / "file"
+    write_atomic(path, b"old")
+    monkeypatch.setattr(*((os, "fsync", crash) if moment == "fsync" else (Path, "replace", crash)))
+    with pytest.raises(CrashError):
+        write_atomic(path, b"new")
+    assert path.read_bytes() == b"old"
+    assert [file.name for file in path.parent.iterdir()] == ["file"]
+    monkeypatch.undo()
+    write_atomic(path, b"new")
+    assert [file.name for file in path.parent.iterdir()] == ["file"]
+    assert path.read_bytes() == b"new"
+
+
+def test_what_is_renamed_has_been_flushed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The file before the rename, its folder after it: else a power cut may leave an empty file."""
+    events: list[str] = []
+    replace = Path.replace
+
+    def renamed(part: Path, path: Path) -> None:
+        events.append("rename")
+        replace(part, path)
+
+    monkeypatch.setattr(os, "fsync", lambda descriptor: events.append("folder" if is_folder(descriptor) else "file"))
+    monkeypatch.setattr(Path, "replace", renamed)
+    write_atomic(tmp_path / "file", b"content")
+    assert events == ["file", "rename", "folder"]
+
+
+def is_folder(descriptor: int) -> bool:
+    return stat.S_ISDIR(os.fstat(descriptor).st_mode)
+
+
+def test_json_without_nan(tmp_path: Path) -> None:
+    write_json(tmp_path / "file", {"é": [1, None]})
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        write_json(tmp_path / "file", {"x": float("nan")})
+    assert (tmp_path / "file").read_text() == '{\n "é": [\n  1,\n  null\n ]\n}\n'
+
+
+def test_several_writers_of_one_file_do_not_share_a_temporary_file(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    with replacing(path, unique=True) as first:
+        first.write(b"first")
+        with replacing(path, unique=True) as second:
+            second.write(b"second")
+        assert path.read_bytes() == b"second"
+    assert path.read_bytes() == b"first"
+    assert [file.name for file in tmp_path.iterdir()] == ["file"]
+
+
+def test_a_checksum_is_the_beginning_of_a_sha256() -> None:
+    whole = sha256(b"data").hexdigest()
+    assert (checksum(b"data", 64), checksum(b"data"), checksum(b"data", 16)) == (whole, whole[:32], whole[:16])
+
+
+def test_a_locked_directory_is_refused_and_its_lock_file_stays(tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    busy = pytest.raises(UserError, match="another process is at work")
+    with locked(folder, "run", ours=False), busy, locked(folder, "run", ours=True):
+        pass
+    assert [file.name for file in folder.iterdir()] == ["lock"]
+    with locked(folder, "run", ours=True):
+        pass
