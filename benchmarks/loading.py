@@ -41,9 +41,10 @@ from torch.utils.data import DataLoader, Dataset, Sampler
 from ssil.cli.heap import keep_freed_memory
 from ssil.data.augmentation import Transform
 from ssil.data.cropping import NUMBERS, random_box
+from ssil.data.data_settings import DataSettings
 from ssil.data.encoded_images import Encoded
 from ssil.data.image_index import Files, ImageIndex, Preprocessing
-from ssil.data.load import DataRequest, find_image_index, load
+from ssil.data.load import find_image_index, load
 from ssil.data.prefetch import ahead
 from ssil.data.store.writer import prepare
 
@@ -76,7 +77,9 @@ class Usual(Dataset[Tensor]):
 
 def encoded(path: Path) -> tuple[Encoded, Transform]:
     """The training images of a folder or a store, not held in memory."""
-    dataset = load(str(path), image_size=SIZE, augment="crop", in_memory=False, threads=WORKERS + 1)
+    dataset = load(
+        DataSettings(dataset=str(path), image_size=SIZE, augment="crop", in_memory=False), threads=WORKERS + 1
+    )
     assert isinstance(dataset.train.images, Encoded)
     return dataset.train.images, dataset.transform
 
@@ -195,7 +198,7 @@ def compare(photos: Path, seconds: float, rounds: int) -> None:
     """Print the table."""
     with TemporaryDirectory() as folder:
         store = Path(folder) / "store"
-        listing = find_image_index(str(photos), DataRequest())
+        listing = find_image_index(DataSettings(dataset=str(photos)))
         assert listing is not None
         prepare(listing, store, SHORT_SIDE)
         pipelines = {"usual": (usual, paths(photos)), "files": (ours, photos), "store": (ours, store)}

@@ -15,6 +15,7 @@ from rich.console import Console
 from ssil.cli import data_progress, main
 from ssil.cli.data import COMMANDS
 from ssil.data import load
+from ssil.data.data_settings import DataSettings
 from ssil.data.dataset import Dataset
 from ssil.data.store.reader import open_store
 
@@ -224,9 +225,12 @@ def test_a_list_is_loaded_again_as_it_was(capsys: pytest.CaptureFixture[str]) ->
     assert capsys.readouterr().out == (
         "12 training and 3 test images in split.csv\nload it with: ssil run --dataset split.csv --data-root worse\n"
     )
-    first, again = load.load("worse", seed=3), load.load("split.csv", root=Path("worse"), seed=9)
+    first, again = (
+        load.load(DataSettings(dataset="worse", split_seed=3)),
+        load.load(DataSettings(dataset="split.csv", data_root=Path("worse"), split_seed=9)),
+    )
     assert again.fingerprint == first.fingerprint
-    assert pictures(load.load("worse", seed=9)) != pictures(first)
+    assert pictures(load.load(DataSettings(dataset="worse", split_seed=9))) != pictures(first)
     assert ssil("list", "worse", "--out", "worse/split.csv") == 0
     assert "--data-root" not in capsys.readouterr().out
 
@@ -235,15 +239,17 @@ def test_a_list_of_a_store(capsys: pytest.CaptureFixture[str]) -> None:
     assert ssil("prepare", "photos", "--out", "store") == 0
     assert ssil("list", "store", "--out", "split.csv") == 0
     assert "--dataset split.csv --data-root DIR, where DIR holds the files that the store" in capsys.readouterr().out
-    assert pictures(load.load("split.csv", root=Path("photos"))) == pictures(load.load("store"))
+    assert pictures(load.load(DataSettings(dataset="split.csv", data_root=Path("photos")))) == pictures(
+        load.load(DataSettings(dataset="store"))
+    )
 
 
 def test_a_list_keeps_the_order_of_classes() -> None:
     Path("classes.txt").write_text("cat\nant\n")
     assert ssil("list", "photos", "--out", "split.csv", "--class-list", "classes.txt") == 0
-    again = load.load("split.csv", root=Path("photos"))
+    again = load.load(DataSettings(dataset="split.csv", data_root=Path("photos")))
     assert again.classes == ("cat", "ant")
-    assert pictures(again) == pictures(load.load("photos", class_list=Path("classes.txt")))
+    assert pictures(again) == pictures(load.load(DataSettings(dataset="photos", class_list=Path("classes.txt"))))
 
 
 def test_a_list_goes_by_keys(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
@@ -260,8 +266,12 @@ def test_a_list_goes_by_keys(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Cap
     assert re.fullmatch(r"train/2/0/0/200\d\.jpg,1,train,Bee hill", first)
     assert last.endswith(",2,test,Ant hill")
     whole, again = (
-        load.load("landmark-v2-1k", root=Path("lm"), min_per_class=5, max_per_class=3, test_per_class=2),
-        load.load("lm.csv", root=Path("lm"), image_size=224, augment="crop"),
+        load.load(
+            DataSettings(
+                dataset="landmark-v2-1k", data_root=Path("lm"), min_per_class=5, max_per_class=3, test_per_class=2
+            )
+        ),
+        load.load(DataSettings(dataset="lm.csv", data_root=Path("lm"), image_size=224, augment="crop")),
     )
     assert again.classes == whole.classes
     for one, other in ((again.train, whole.train), (again.test, whole.test)):  # all but mean and std, in the same order
@@ -280,12 +290,12 @@ def test_a_list_of_what_is_no_text(capsys: pytest.CaptureFixture[str]) -> None:
 def test_limits_choose_what_a_run_would_use(source: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert ssil("prepare", "worse", "--out", "store") == 0
     limits = ["--min-per-class", "5", "--max-per-class", "3", "--split-seed", "4"]
-    wanted = load.load("worse", min_per_class=5, max_per_class=3, seed=4)
+    wanted = load.load(DataSettings(dataset="worse", min_per_class=5, max_per_class=3, split_seed=4))
     assert wanted.classes == ("bee", "cat")
     assert ssil("list", source, "--out", "split.csv", *limits) == 0
     assert ssil("prepare", source, "--out", "few", *limits) == 0
-    assert load.load("few").fingerprint == wanted.fingerprint
-    assert load.load("split.csv", root=Path("worse")).fingerprint == wanted.fingerprint
+    assert load.load(DataSettings(dataset="few")).fingerprint == wanted.fingerprint
+    assert load.load(DataSettings(dataset="split.csv", data_root=Path("worse"))).fingerprint == wanted.fingerprint
     capsys.readouterr()
     assert ssil("show", source, "--json", *limits) == 0
     (described,) = objects(capsys.readouterr().out)
@@ -297,7 +307,10 @@ def test_limits_choose_what_a_run_would_use(source: str, capsys: pytest.CaptureF
 
 def test_a_store_is_loaded_as_its_source() -> None:
     assert ssil("prepare", "worse", "--out", "store") == 0
-    source, store = load.load("worse", seed=1), load.load("store", seed=1)
+    source, store = (
+        load.load(DataSettings(dataset="worse", split_seed=1)),
+        load.load(DataSettings(dataset="store", split_seed=1)),
+    )
     assert store.fingerprint == source.fingerprint
     assert store.classes == source.classes
     assert [remark.path for remark in store.left_out] == [remark.path for remark in source.left_out] == ["bee/bad.png"]
@@ -305,10 +318,12 @@ def test_a_store_is_loaded_as_its_source() -> None:
 
 def test_export(capsys: pytest.CaptureFixture[str]) -> None:
     assert ssil("export", "digits", "--out", "digits") == 0
-    dataset = load.load("digits")
+    dataset = load.load(DataSettings(dataset="digits"))
     assert f"{len(dataset.train):,} training and {len(dataset.test):,} test images in digits" in capsys.readouterr().out
     assert len(list(Path("digits").glob("train/*/*.png"))) == len(dataset.train)
-    assert load.load("digits").classes == tuple(sorted(path.name for path in Path("digits", "train").iterdir()))
+    assert load.load(DataSettings(dataset="digits")).classes == tuple(
+        sorted(path.name for path in Path("digits", "train").iterdir())
+    )
 
 
 @pytest.mark.parametrize(
@@ -327,6 +342,7 @@ def test_export(capsys: pytest.CaptureFixture[str]) -> None:
         (["prepare", "photos", "--out", "s", "--quality", "0"], "quality: 0 must be from 1 to 100"),
         (["prepare", "photos", "--out", "worse"], "out: worse is not empty and holds no store; give a new directory"),
         (["show", "photos", "--sheet", "worse"], "sheet: worse can't be written"),
+        (["show", "photos", "--classes", "0"], "classes: 0 does not fit: input should be greater than or equal to 1"),
         (["list", "photos", "--out", "split.txt"], "out: split.txt must end in .csv"),
         (["list", "photos", "--out", "nowhere/split.csv"], "out: nowhere/split.csv can't be written"),
         (["export", "digits", "--out", "worse"], "out: worse exists; give a new directory"),

@@ -11,6 +11,7 @@ from PIL import Image
 from ssil.core.errors import UserError
 from ssil.core.randomness import Randomness
 from ssil.data.augmentation import Transform
+from ssil.data.data_settings import DataSettings
 from ssil.data.dataset import Dataset
 from ssil.data.encoded_images import Encoded, Viewed, pool
 from ssil.data.load import load
@@ -35,8 +36,8 @@ def photos(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def opened(photos: Path, augment: str, **options: object) -> Dataset:
-    return load(str(photos), image_size=96, augment=augment, **options)  # type: ignore[arg-type]
+def opened(photos: Path, augment: str, threads: int | None = None, **options: object) -> Dataset:
+    return load(DataSettings(dataset=str(photos), image_size=96, augment=augment, **options), threads)
 
 
 def batches(dataset: Dataset) -> list[torch.Tensor]:
@@ -116,7 +117,7 @@ def test_a_file_that_vanishes_is_named(photos: Path, tmp_path: Path) -> None:
         (tmp_path / name).mkdir()
         for number in range(3):
             Image.new("RGB", (20, 20), (number, 0, 0)).save(tmp_path / name / f"{number}.png")
-    images = load(str(tmp_path), in_memory=False).train.images
+    images = load(DataSettings(dataset=str(tmp_path), in_memory=False)).train.images
     for path in tmp_path.rglob("*.png"):
         path.unlink()
     with pytest.raises(UserError, match=r"png was good, but can't be read any more"):

@@ -12,6 +12,7 @@ from PIL import Image
 from ssil.core.errors import UserError
 from ssil.data import file_validation as surveys
 from ssil.data.cache import cache_dir
+from ssil.data.data_settings import DataSettings
 from ssil.data.dataset import Dataset
 from ssil.data.encoded_images import Encoded
 from ssil.data.image_index import Files
@@ -69,14 +70,14 @@ BAD: dict[str, tuple[Callable[[Path], object], str]] = {
 def test_a_bad_file_has_its_line_and_the_rest_goes_on(tree: Path, kind: str) -> None:
     make, reason = BAD[kind]
     make(tree / "a" / "bad.jpg")
-    dataset = load(str(tree))
+    dataset = load(DataSettings(dataset=str(tree)))
     assert len(dataset.train) + len(dataset.test) == 8
     (remark,) = dataset.left_out
     assert remark.path == "a/bad.jpg"
     assert reason in remark.reason
     assert "\n" not in remark.reason
     with pytest.raises(UserError, match=r"a/bad\.jpg: .*--strict"):
-        load(str(tree), strict=True)
+        load(DataSettings(dataset=str(tree), strict=True))
 
 
 def test_a_file_that_may_not_be_read(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -88,14 +89,16 @@ def test_a_file_that_may_not_be_read(tree: Path, monkeypatch: pytest.MonkeyPatch
         return read(self, index)
 
     monkeypatch.setattr(Files, "read", refused)
-    assert reasons(load(str(tree))) == {"b/1.jpg": "permission denied"}
+    assert reasons(load(DataSettings(dataset=str(tree)))) == {"b/1.jpg": "permission denied"}
     monkeypatch.undo()
-    assert not load(str(tree)).remarks  # what could not be read is not noted: it was mended without a trace
+    assert not load(
+        DataSettings(dataset=str(tree))
+    ).remarks  # what could not be read is not noted: it was mended without a trace
 
 
 def test_a_class_of_one_image_is_remarked_on(tree: Path) -> None:
     paint(tree / "c", 1)
-    dataset = load(str(tree))
+    dataset = load(DataSettings(dataset=str(tree)))
     assert dataset.classes == ("a", "b", "c")
     assert "single image" in reasons(dataset)["c"]
     assert not dataset.left_out
@@ -103,7 +106,7 @@ def test_a_class_of_one_image_is_remarked_on(tree: Path) -> None:
 
 def test_classes_that_differ_by_case_are_remarked_on(tree: Path) -> None:
     paint(tree / "A")
-    dataset = load(str(tree))
+    dataset = load(DataSettings(dataset=str(tree)))
     assert len(dataset.classes) == 3
     assert any("case" in reason for reason in reasons(dataset).values())
 
@@ -111,7 +114,7 @@ def test_classes_that_differ_by_case_are_remarked_on(tree: Path) -> None:
 def test_a_class_without_a_good_image_is_left_out(tree: Path) -> None:
     (tree / "aa").mkdir()
     (tree / "aa" / "x.jpg").write_text("no")
-    dataset = load(str(tree))
+    dataset = load(DataSettings(dataset=str(tree)))
     assert dataset.classes == ("a", "b")
     assert sorted(set(dataset.train.labels.tolist())) == [0, 1]
     assert "no readable image" in reasons(dataset)["aa"]
@@ -121,7 +124,7 @@ def test_a_set_of_bad_files_only_is_refused(tmp_path: Path) -> None:
     (tmp_path / "a").mkdir()
     (tmp_path / "a" / "x.jpg").write_text("no")
     with pytest.raises(UserError, match=r"no image to train on .*; the first remark is a/x\.jpg: not an image"):
-        load(str(tmp_path))
+        load(DataSettings(dataset=str(tmp_path)))
 
 
 @pytest.fixture
@@ -140,42 +143,42 @@ def examined(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 def test_files_are_examined_once_and_again_when_they_change(tree: Path, examined: list[int]) -> None:
     (tree / "a" / "bad.jpg").write_text("no")
-    first = load(str(tree))
+    first = load(DataSettings(dataset=str(tree)))
     assert len(examined) == 9
-    second = load(str(tree))
+    second = load(DataSettings(dataset=str(tree)))
     assert len(examined) == 9
     assert (first.fingerprint, first.remarks) == (second.fingerprint, second.remarks)
     Image.new("RGB", (20, 20), "red").save(tree / "b" / "3.jpg")
-    third = load(str(tree))
+    third = load(DataSettings(dataset=str(tree)))
     assert len(examined) == 10
     assert third.fingerprint != first.fingerprint
 
 
 def test_a_damaged_note_costs_time_only(tree: Path, examined: list[int]) -> None:
-    load(str(tree))
+    load(DataSettings(dataset=str(tree)))
     for path in cache_dir().glob("surveys-*/*/*.arrow"):
         path.write_bytes(b"damaged")
-    load(str(tree))
+    load(DataSettings(dataset=str(tree)))
     assert len(examined) == 16
 
 
 def test_progress_is_told(tree: Path) -> None:
     on_progress: list[tuple[int, int]] = []
-    load(str(tree), on_progress=lambda done, files: on_progress.append((done, files)))
+    load(DataSettings(dataset=str(tree)), on_progress=lambda done, files: on_progress.append((done, files)))
     assert on_progress[-1] == (8, 8)
 
 
 def test_files_that_are_all_missing_are_told_of(tmp_path: Path) -> None:
     (tmp_path / "mine.csv").write_text("path,label\ngone.jpg,a\nlost.jpg,b\n")
     with pytest.raises(UserError, match=r"no image to train on .*--data-root.*; the first remark is gone\.jpg: no"):
-        load(str(tmp_path / "mine.csv"))
+        load(DataSettings(dataset=str(tmp_path / "mine.csv")))
 
 
 def test_names_that_are_no_text(tree: Path) -> None:
     (tree / "a" / "0.jpg").rename(tree / "a" / os.fsdecode(b"caf\xe9.jpg"))
     (tree / "b" / os.fsdecode(b"\xff.jpg")).write_text("no image")
     for _ in range(2):  # also from the notes
-        dataset = load(str(tree))
+        dataset = load(DataSettings(dataset=str(tree)))
         assert reasons(dataset) == {"b/\ufffd.jpg": "not an image"}
         assert len(dataset.train) + len(dataset.test) == 8
 
@@ -190,25 +193,25 @@ def test_a_file_that_changes_while_it_is_examined_is_examined_again(
         return examine(data)
 
     monkeypatch.setattr(surveys, "examine", emptied)
-    load(str(tree), threads=1, in_memory=False, image_size=128)
+    load(DataSettings(dataset=str(tree), in_memory=False, image_size=128), threads=1)
     monkeypatch.undo()
-    assert reasons(load(str(tree))) == {"a/0.jpg": "empty file"}
+    assert reasons(load(DataSettings(dataset=str(tree)))) == {"a/0.jpg": "empty file"}
 
 
 def test_notes_are_made_one_when_there_are_many(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(surveys._Kept, "MOST", 3)
     for number in range(8):
         paint(tree / f"new{number}", 2)
-        load(str(tree))
+        load(DataSettings(dataset=str(tree)))
     assert len(list(cache_dir().glob("surveys-*/*/*.arrow"))) > 0
     monkeypatch.setattr(surveys, "examine", None)
-    assert len(load(str(tree)).classes) == 10
+    assert len(load(DataSettings(dataset=str(tree))).classes) == 10
 
 
 def test_an_image_to_test_on_that_is_trained_on_is_remarked_on(tmp_path: Path) -> None:
     paint(tmp_path / "train" / "a", 2)
     shutil.copytree(tmp_path / "train", tmp_path / "test")
-    (remark,) = load(str(tmp_path)).remarks
+    (remark,) = load(DataSettings(dataset=str(tmp_path))).remarks
     assert "the first of 2 test image(s) that are also trained on" in remark.reason
 
 
@@ -216,23 +219,23 @@ def test_limits_count_good_images_to_train_on(tree: Path) -> None:
     for number in range(6):
         Image.effect_noise((40, 30), 80 + number).convert("RGB").save(tree / "a" / f"more{number}.jpg")
         (tree / "b" / f"bad{number}.jpg").write_text("no")
-    assert load(str(tree), min_per_class=5).classes == ("a",)
-    dataset = load(str(tree), max_per_class=3)
+    assert load(DataSettings(dataset=str(tree), min_per_class=5)).classes == ("a",)
+    dataset = load(DataSettings(dataset=str(tree), max_per_class=3))
     assert dataset.train.labels.bincount().tolist() == [3, 3]
     assert len(dataset.test) == 3
     with pytest.raises(UserError, match=r"min_per_class: 99 is too many, no class of .* has over 10"):
-        load(str(tree), min_per_class=99)
+        load(DataSettings(dataset=str(tree), min_per_class=99))
 
 
 def test_a_split_does_not_depend_on_the_other_classes(tree: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
     chosen = tmp_path_factory.mktemp("lists") / "chosen.txt"
     chosen.write_text("b\n")
-    everything, some = load(str(tree)), load(str(tree), class_list=chosen)
+    everything, some = load(DataSettings(dataset=str(tree))), load(DataSettings(dataset=str(tree), class_list=chosen))
     of_b = everything.test.images.take((everything.test.labels == 1).nonzero().squeeze(1))
     assert some.test.images.keys() == of_b.keys()
 
 
 def test_a_subset_holds_no_more_than_itself(tree: Path) -> None:
-    images = load(str(tree), train_per_class=1, image_size=128).train.images
+    images = load(DataSettings(dataset=str(tree), train_per_class=1, image_size=128)).train.images
     assert isinstance(images, Encoded)
     assert (len(images), len(images.held)) == (2, 2)

@@ -7,6 +7,7 @@ from PIL import Image
 
 from ssil.core.errors import UserError
 from ssil.core.samples import Samples
+from ssil.data.data_settings import DataSettings
 from ssil.data.dataset import Dataset
 from ssil.data.load import load
 
@@ -30,7 +31,7 @@ def colours(dataset: Dataset) -> set[tuple[int, int]]:
 
 def test_one_tree_is_split(tmp_path: Path) -> None:
     paint(tmp_path, ["c10", "c2", "c1"])
-    dataset = load(str(tmp_path))
+    dataset = load(DataSettings(dataset=str(tmp_path)))
     assert dataset.classes == ("c1", "c2", "c10")
     assert dataset.train.images.shape == (64, 64, 3)
     assert dataset.train.labels.bincount().tolist() == [4, 4, 4]
@@ -42,13 +43,15 @@ def test_one_tree_is_split(tmp_path: Path) -> None:
 
 def test_a_class_of_one_image_is_for_training(tmp_path: Path) -> None:
     paint(tmp_path, "ab", count=1)
-    dataset = load(str(tmp_path))
+    dataset = load(DataSettings(dataset=str(tmp_path)))
     assert (len(dataset.train), len(dataset.test)) == (2, 0)
 
 
 def test_the_split_is_seeded(tmp_path: Path) -> None:
     paint(tmp_path, "abcd", count=10)
-    prints = [load(str(tmp_path), seed=seed, image_size=8).fingerprint for seed in (0, 0, 1)]
+    prints = [
+        load(DataSettings(dataset=str(tmp_path), split_seed=seed, image_size=8)).fingerprint for seed in (0, 0, 1)
+    ]
     assert prints[0] == prints[1] != prints[2]
 
 
@@ -56,7 +59,7 @@ def test_the_split_is_seeded(tmp_path: Path) -> None:
 def test_two_trees(tmp_path: Path, test: str) -> None:
     paint(tmp_path / "train", "abc")
     paint(tmp_path / test, "c", count=2)
-    dataset = load(str(tmp_path), image_size=8)
+    dataset = load(DataSettings(dataset=str(tmp_path), image_size=8))
     assert dataset.classes == ("a", "b", "c")
     assert len(dataset.train) == 15
     assert dataset.test.labels.tolist() == [2, 2]
@@ -68,23 +71,20 @@ def test_files_that_cannot_be_read_are_listed(tmp_path: Path) -> None:
     whole = (tmp_path / "b" / "0.png").read_bytes()
     (tmp_path / "b" / "half.png").write_bytes(whole[: len(whole) // 2])
     (tmp_path / "a" / ".hidden").touch()
-    dataset = load(str(tmp_path))
+    dataset = load(DataSettings(dataset=str(tmp_path)))
     assert [remark.path for remark in dataset.left_out] == ["a/notes.txt", "b/half.png"]
     assert len(dataset.train) + len(dataset.test) == 10
 
 
 def test_folders_that_are_refused(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="has no sub-folders"):
-        load(str(tmp_path))
-    paint(tmp_path, "ab")
-    with pytest.raises(UserError, match="image_size: 0"):
-        load(str(tmp_path), image_size=0)
+        load(DataSettings(dataset=str(tmp_path)))
 
 
 def test_classes_that_are_only_tested_are_left_out(tmp_path: Path) -> None:
     paint(tmp_path / "train", "ab")
     paint(tmp_path / "test", "bx")
-    dataset = load(str(tmp_path))
+    dataset = load(DataSettings(dataset=str(tmp_path)))
     assert dataset.classes == ("a", "b")
     assert any("x" in remark.path for remark in dataset.left_out)
 
@@ -93,6 +93,6 @@ def test_photographs() -> None:
     path = Path(os.environ.get("SSIL_DATA", "")) / "photos"
     if not path.is_dir():
         pytest.skip("photos is not in $SSIL_DATA")
-    photos = load(str(path), classes=5, image_size=32)
+    photos = load(DataSettings(dataset=str(path), classes=5, image_size=32))
     assert (len(photos.train), len(photos.test)) == (20, 5)
     assert photos.remarks == ()

@@ -6,6 +6,7 @@ import pytest
 from PIL import Image
 
 from ssil.core.errors import UserError
+from ssil.data.data_settings import DataSettings
 from ssil.data.load import describe, load
 
 
@@ -18,21 +19,21 @@ from ssil.data.load import describe, load
 )
 def test_unknown_names(name: str, message: str) -> None:
     with pytest.raises(UserError, match=message):
-        load(name)
+        load(DataSettings(dataset=name))
 
 
 @pytest.mark.parametrize("name", ["digits", "cifar100", "set.npz"])
 def test_image_size_where_there_is_no_choice(name: str) -> None:
     with pytest.raises(UserError, match=f"image_size: 9 is not for {name}"):
-        load(name, image_size=9)
+        load(DataSettings(dataset=name, image_size=9))
 
 
 def test_a_folder_named_like_a_set_needs_its_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "digits").mkdir()
-    assert load("digits").name == "digits"
+    assert load(DataSettings(dataset="digits")).name == "digits"
     with pytest.raises(UserError, match="no sub-folders"):
-        load("./digits")
+        load(DataSettings(dataset="./digits"))
 
 
 def test_describe_says_what_is_synthetic() -> None:
@@ -54,11 +55,11 @@ def test_training_views_follow_the_size(tmp_path: Path, size: int | None, expect
     for name in ("a/1.png", "a/2.png"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         Image.new("RGB", (20, 10)).save(tmp_path / name)
-    dataset = load(str(tmp_path), image_size=size)
+    dataset = load(DataSettings(dataset=str(tmp_path), image_size=size))
     assert (dataset.train.images.shape[0], dataset.transform.crop) == expected
-    assert load(str(tmp_path), image_size=size, augment="none").transform.pad == 0
+    assert load(DataSettings(dataset=str(tmp_path), image_size=size, augment="none")).transform.pad == 0
 
 
 def test_wishes_of_image_files_are_refused_for_pixels() -> None:
     with pytest.raises(UserError, match="augment: crop is not for digits"):
-        load("digits", augment="crop")
+        load(DataSettings(dataset="digits", augment="crop"))

@@ -7,9 +7,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from ssil.core.errors import UserError, did_you_mean
+from ssil.core.errors import UserError
+from ssil.core.settings import validated
 from ssil.learning.schedule import scale_milestones
 
 Positive = Annotated[int, Field(ge=1)]
@@ -201,20 +202,7 @@ def read_toml(path: Path) -> dict[str, Any]:
 
 def make_config(settings: Mapping[str, Any]) -> RunConfig:
     """A validated configuration; a bad value gets one line that names the field, the value and the cure."""
-    try:
-        return RunConfig(**settings)
-    except ValidationError as error:
-        raise UserError(_explain(error.errors()[0])) from None
-
-
-def _explain(error: Any) -> str:
-    if error["type"] == "value_error":
-        return str(error["ctx"]["error"])
-    field = str(error["loc"][0])
-    if error["type"] == "extra_forbidden":
-        return f"{field}: no such setting; {did_you_mean(field, RunConfig.model_fields, 'see `ssil run --help`')}"
-    field = {"validation": "validate"}.get(field, field)
-    return f"{field}: {error['input']!r} does not fit: {error['msg'][:1].lower()}{error['msg'][1:]}"
+    return validated(RunConfig, settings)
 
 
 _DISPLACES = {

@@ -18,7 +18,8 @@ from ssil.core.files import checksum
 from ssil.core.randomness import Randomness
 from ssil.core.samples import Samples
 from ssil.data.augmentation import Transform
-from ssil.data.dataset import Dataset, uneven, validation_split
+from ssil.data.data_settings import DataSettings
+from ssil.data.dataset import Dataset, validation_split
 from ssil.data.file_validation import ProgressCallback
 from ssil.data.image_index import Remark
 from ssil.data.load import load
@@ -30,20 +31,6 @@ from ssil.learning.registry import RESERVED, ConfiguredMethod, configure, find_r
 from ssil.learning.snapshot import MAIN
 from ssil.nn.backbones import find_backbone
 from ssil.nn.pretrained import Pretrained, read_pretrained
-
-DATA_OPTIONS = (
-    "classes",
-    "class_list",
-    "min_per_class",
-    "max_per_class",
-    "train_per_class",
-    "test_per_class",
-    "image_size",
-    "augment",
-    "strict",
-    "in_memory",
-    "threads",
-)
 
 FEATURES = ("backbone", "backbone_sha256", "norm", "init_sha256", "precision")
 """The settings on which frozen features depend, beside the data."""
@@ -127,12 +114,8 @@ def _increments(config: RunConfig) -> int:
 
 
 def _dataset(config: RunConfig, on_progress: ProgressCallback | None) -> Dataset:
-    options = {name: getattr(config, name) for name in DATA_OPTIONS}
-    dataset = load(
-        config.dataset, root=config.data_root, seed=config.split_seed or 0, on_progress=on_progress, **options
-    )
-    if config.least:
-        dataset = uneven(dataset, config.least, config.split_seed or 0)
+    settings = DataSettings(**{name: getattr(config, name) for name in DataSettings.model_fields})
+    dataset = load(settings, config.threads, on_progress)
     return validation_split(dataset, config.validation, config.seed) if config.validation else dataset
 
 

@@ -19,10 +19,11 @@ from ssil.core.files import checksum, write_atomic
 from ssil.core.samples import Samples
 from ssil.core.tensor_files import pack
 from ssil.data.assemble import on_classes, viewed
+from ssil.data.data_settings import DataSettings
 from ssil.data.encoded_images import Encoded
 from ssil.data.file_validation import ProgressCallback
 from ssil.data.image_index import Preprocessing, Remark, content, why
-from ssil.data.load import DataRequest, gathered
+from ssil.data.load import find_validated_index
 from ssil.data.shrinking import shrink
 
 
@@ -114,7 +115,7 @@ def from_data(name: str, on_progress: ProgressCallback | None = None) -> tuple[L
 
     Those that the source sets aside for testing are left to that.
     """
-    found = gathered(name, DataRequest(), on_progress=on_progress)
+    found = find_validated_index(DataSettings(dataset=name), on_progress=on_progress)
     if found is None:
         raise UserError(f"images: {name} is no folder with a sub-folder a class, and no .csv or .parquet manifest")
     listing, survey = found

@@ -9,7 +9,7 @@ from ssil.core.errors import UserError
 from ssil.data.assemble import on_classes
 from ssil.data.file_validation import ProgressCallback
 from ssil.data.image_index import Remark
-from ssil.data.load import gathered
+from ssil.data.load import find_validated_index
 from ssil.data.store import reader, verification
 
 app = App(
@@ -46,9 +46,7 @@ def _looked(
     source: str, choice: Choice, threads: int | None, on_progress: ProgressCallback
 ) -> tuple[int, list[Remark]]:
     """How many images there are, and what is to be said of them."""
-    listing, found = known(
-        source, gathered(source, choice.request, threads=threads, on_progress=on_progress, fresh=True)
-    )
+    listing, found = known(source, find_validated_index(choice.settings(source), threads, on_progress, fresh=True))
     if kept := packed(listing.source):
         images, rows = kept
         remarks = verification.check(reader.open_store(images.path), on_progress, threads, rows)

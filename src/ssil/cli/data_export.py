@@ -7,6 +7,7 @@ from cyclopts import App, Parameter
 
 from ssil.cli.data_options import At
 from ssil.cli.data_progress import counting
+from ssil.data.data_settings import DataSettings
 from ssil.data.load import load
 from ssil.data.png_export import export as write
 
@@ -30,7 +31,7 @@ def export(
 ) -> None:
     """Write any data set as folders of PNG files."""
     with counting("reading") as count:
-        dataset = load(name, root=data_root, on_progress=count)
+        dataset = load(DataSettings(dataset=name, data_root=data_root), on_progress=count)
     with counting("writing") as count:
         write(dataset, out, count)
     print(f"{len(dataset.train):,} training and {len(dataset.test):,} test images in {out}")

@@ -11,12 +11,14 @@ from rich.console import Console
 from rich.markup import escape
 
 from ssil.core.errors import UserError, did_you_mean
+from ssil.core.settings import validated
 from ssil.data.assemble import assemble
+from ssil.data.data_settings import DataSettings
 from ssil.data.dataset import Dataset, subset
 from ssil.data.encoded_images import Encoded
 from ssil.data.file_validation import ProgressCallback
 from ssil.data.image_index import ImageIndex, Labels, Remark, Source
-from ssil.data.load import LANDMARKS, NAMED, PIXELS, DataRequest, find_image_index, gathered
+from ssil.data.load import LANDMARKS, NAMED, PIXELS, find_image_index, find_validated_index
 from ssil.data.sources.class_selection import Part
 from ssil.data.store.reader import Packed
 
@@ -42,25 +44,16 @@ class Choice:
     test_per_class: Annotated[int | None, Parameter(help="take so many test images a class")] = None
     split_seed: Annotated[int, Parameter(help="of the test part, where the source leaves it open")] = 0
 
-    @property
-    def request(self) -> DataRequest:
-        """In the words of `ssil.data.load`."""
-        return DataRequest(
-            root=self.data_root,
-            classes=self.classes,
-            class_list=self.class_list,
-            min_per_class=self.min_per_class,
-            max_per_class=self.max_per_class,
-            test_per_class=self.test_per_class,
-            seed=self.split_seed,
-        )
+    def settings(self, source: str) -> DataSettings:
+        """The same as settings of `ssil.data.load`; raise UserError if a value does not fit."""
+        return validated(DataSettings, {"dataset": source, **vars(self)})
 
 
 def chosen(source: str, choice: Choice, on_progress: ProgressCallback, threads: int | None = None) -> ImageIndex:
     """The images of a source; where only good ones count towards a limit, all are decoded first."""
     limits = (choice.min_per_class, choice.max_per_class, choice.test_per_class)
     if source in LANDMARKS or limits == (None, None, None):
-        return known(source, find_image_index(source, choice.request))
+        return known(source, find_image_index(choice.settings(source)))
     listing, dataset = used(source, choice, on_progress, threads)
     train, test = rows_of(dataset)
     rows = np.sort(np.concatenate([train, test]))
@@ -71,7 +64,7 @@ def used(
     source: str, choice: Choice, on_progress: ProgressCallback, threads: int | None = None
 ) -> tuple[ImageIndex, Dataset]:
     """The listing of a source, which remarks on bad files, and what `ssil run` would use of it."""
-    listing, found = known(source, gathered(source, choice.request, threads=threads, on_progress=on_progress))
+    listing, found = known(source, find_validated_index(choice.settings(source), threads, on_progress))
     most, tests = (None, None) if source in LANDMARKS else (choice.max_per_class, choice.test_per_class)
     dataset = subset(assemble(listing, found, choice.split_seed, 1, most), None, None, tests)
     return replace(listing, remarks=(*listing.remarks, *found.remarks(listing.source.names))), dataset

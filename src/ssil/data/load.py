@@ -1,16 +1,16 @@
-"""Data sets by name or path: synthetic glyphs, small sets of pixels, and encoded images from many sources."""
+"""Load a data set by name or path: synthetic glyphs, arrays of pixels, and encoded images from many sources."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Literal
 
 import numpy as np
 
 from ssil.core.errors import UserError, did_you_mean
 from ssil.data.assemble import assemble as assembled
 from ssil.data.assemble import placed
-from ssil.data.dataset import Dataset, DatasetInfo, subset
+from ssil.data.data_settings import DataSettings
+from ssil.data.dataset import Dataset, DatasetInfo, subset, uneven
 from ssil.data.encoded_images import workers
 from ssil.data.file_validation import FileValidation, ProgressCallback, survey
 from ssil.data.image_index import ImageIndex, Preprocessing, Remark, stop_at
@@ -27,201 +27,185 @@ from ssil.data.sources import (
     omniglot,
     tiny_imagenet,
 )
-from ssil.data.sources.class_selection import first, only, pick, positive
+from ssil.data.sources.class_selection import first, only, pick
 from ssil.data.store.format import is_store
 from ssil.data.store.reader import Store, open_store
 
-Augment = Literal["crop", "shift", "none"]
-
-INFOS: tuple[DatasetInfo, ...] = (
-    imagenet.INFO,
-    imagenet.INFO_100,
-    tiny_imagenet.INFO,
-    omniglot.INFO,
-    landmarks.INFO_1K,
-    landmarks.INFO_10K,
-    folder.INFO,
-    manifest.INFO,
-    huggingface.INFO,
-    DatasetInfo("STORE", "what `ssil data prepare` made of any of these", "any", "as of its source", "a folder"),
+STORE_INFO = DatasetInfo(
+    "STORE", "what `ssil data prepare` made of any of these", "any", "as of its source", "a folder"
 )
 
 
-@dataclass(frozen=True)
-class DataRequest:
-    """What is wanted of a set of encoded images; None leaves it to the set."""
+def describe() -> tuple[DatasetInfo, ...]:
+    """What `load` can load."""
+    return (
+        glyphs.INFO,
+        digits.INFO,
+        cifar.INFO_10,
+        cifar.INFO,
+        imagenet.INFO,
+        imagenet.INFO_100,
+        tiny_imagenet.INFO,
+        omniglot.INFO,
+        landmarks.INFO_1K,
+        landmarks.INFO_10K,
+        folder.INFO,
+        manifest.INFO,
+        huggingface.INFO,
+        STORE_INFO,
+        npz.INFO,
+    )
 
-    root: Path | None = None
-    classes: int | None = None
-    class_list: Path | None = None
-    min_per_class: int | None = None
-    max_per_class: int | None = None
-    test_per_class: int | None = None
-    image_size: int | None = None
-    augment: Augment | None = None
-    seed: int = 0
 
-
-def _landmarks(classes: int, tested: int) -> Callable[[DataRequest], ImageIndex]:
-    def found(request: DataRequest) -> ImageIndex:
-        count = tested if request.test_per_class is None else request.test_per_class
+def _landmarks(classes: int, default_test_per_class: int) -> Callable[[DataSettings], ImageIndex]:
+    def index(settings: DataSettings) -> ImageIndex:
         return landmarks.landmarks(
-            request.root, classes, count, request.seed, request.max_per_class, request.min_per_class
+            settings.data_root,
+            classes,
+            settings.test_per_class or default_test_per_class,
+            settings.split_seed or 0,
+            settings.max_per_class,
+            settings.min_per_class,
         )
 
-    return found
+    return index
 
 
 LANDMARKS = {"landmark-v2-1k": _landmarks(1_000, 50), "landmark-v2-10k": _landmarks(10_000, 10)}
-NAMED: dict[str, Callable[[DataRequest], ImageIndex]] = {
-    "imagenet": lambda request: imagenet.imagenet(request.root),
-    "imagenet100": lambda request: imagenet.imagenet100(request.root),
-    "tiny-imagenet": lambda request: tiny_imagenet.tiny_imagenet(request.root),
-    "omniglot": lambda request: omniglot.omniglot(request.root),
+"""Sets whose source applies `min_per_class`, `max_per_class` and `test_per_class` itself."""
+NAMED: dict[str, Callable[[DataSettings], ImageIndex]] = {
+    "imagenet": lambda settings: imagenet.imagenet(settings.data_root),
+    "imagenet100": lambda settings: imagenet.imagenet100(settings.data_root),
+    "tiny-imagenet": lambda settings: tiny_imagenet.tiny_imagenet(settings.data_root),
+    "omniglot": lambda settings: omniglot.omniglot(settings.data_root),
     **LANDMARKS,
 }
+PIXELS = ("glyphs", "digits", "cifar10", "cifar100")
+NAMES = (*PIXELS, *NAMED)
 
 
-def find_image_index(name: str, request: DataRequest | None = None) -> ImageIndex | None:
-    """The set of this name, or in this folder, store or manifest, or on the hub; None if it is none of these.
+def load(settings: DataSettings, threads: int | None = None, on_progress: ProgressCallback | None = None) -> Dataset:
+    """Return the data set that the settings describe.
 
-    Of the limits, landmarks are chosen by; those of other sets wait until the good images are known (`gathered`).
+    Image files are validated first: a bad one is left out with a remark, or refused if `settings.strict`. The setting
+    `validation` is left to the caller, whose seed draws the validation split (`dataset.validation_split`).
+
+    Args:
+        settings: The data set, by name (see `describe`) or path, and the part of it to use.
+        threads: The number of threads that decode image files; by default one more than there are cores.
+        on_progress: Is called now and then with the number of validated files and the number of all files.
     """
-    request = request or DataRequest()
-    listing = _found(name, request)
-    if listing is None:
+    dataset = _from_image_files(settings, threads or workers(), on_progress) or _from_pixels(settings)
+    return uneven(dataset, settings.least, settings.split_seed or 0) if settings.least else dataset
+
+
+def _from_image_files(settings: DataSettings, threads: int, on_progress: ProgressCallback | None) -> Dataset | None:
+    """Return the data set of image files, or None if the settings name something else."""
+    if settings.dataset in PIXELS or not (found := find_validated_index(settings, threads, on_progress)):
         return None
-    if request.class_list:
-        listing = only(listing, request.class_list)
-    if request.classes is not None and (request.min_per_class is None or name in LANDMARKS):
-        listing = first(listing, request.classes)
-    if is_store(Path(name).expanduser()):
-        listing = replace(listing, remarks=_of_chosen(open_store(Path(name).expanduser()), listing))
-    return replace(listing, look=_look(listing.look, request))
+    limited = settings.dataset in LANDMARKS
+    dataset = assembled(*found, settings.split_seed or 0, threads, None if limited else settings.max_per_class)
+    if settings.strict:
+        stop_at(dataset.remarks)
+    dataset = subset(dataset, None, settings.train_per_class, None if limited else settings.test_per_class)
+    return placed(dataset, found[1].lengths, settings.in_memory)
 
 
-def _of_chosen(store: Store, listing: ImageIndex) -> tuple[Remark, ...]:
-    """The remarks without those on files of classes that were not chosen."""
-    classes = {path: store.facts.classes[label] for path, label in store.refused_labels.items()}
-    chosen = {*listing.classes, None}
-    return tuple(remark for remark in listing.remarks if classes.get(remark.path) in chosen)
-
-
-def gathered(
-    name: str,
-    request: DataRequest,
-    strict: bool = False,
+def find_validated_index(
+    settings: DataSettings,
     threads: int | None = None,
     on_progress: ProgressCallback | None = None,
     fresh: bool = False,
 ) -> tuple[ImageIndex, FileValidation] | None:
-    """The set of this name as `find_listing` finds it, examined; without classes that have too few good images."""
-    positive(min_per_class=request.min_per_class, max_per_class=request.max_per_class)
-    listing = find_image_index(name, request)
-    if listing is None:
+    """Return what `find_image_index` finds and the validation of its files, without classes of too few good images.
+
+    Args:
+        settings: The data set and the part of it to use.
+        threads: The number of threads that decode.
+        on_progress: Is called now and then with the number of validated files and the number of all files.
+        fresh: Whether to validate files again that were validated before and have not changed.
+    """
+    index = find_image_index(settings)
+    if index is None:
         return None
-    found = survey(listing.source, on_progress, strict, threads, fresh)
-    if request.min_per_class is None or name in LANDMARKS:
-        return listing, found
-    sizes = np.bincount(listing.labels[found.good], minlength=len(listing.classes))
-    order = (sizes >= request.min_per_class).nonzero()[0][: request.classes]
-    if not len(order):
+    validation = survey(index.source, on_progress, settings.strict, threads, fresh)
+    if settings.min_per_class is None or settings.dataset in LANDMARKS:
+        return index, validation
+    sizes = np.bincount(index.labels[validation.good], minlength=len(index.classes))
+    large = (sizes >= settings.min_per_class).nonzero()[0][: settings.classes]
+    if not len(large):
         raise UserError(
-            f"min_per_class: {request.min_per_class} is too many, no class of {listing.name} has over {sizes.max()}"
+            f"min_per_class: {settings.min_per_class} is too many, no class of {index.name} has over {sizes.max()}"
         )
-    return pick(listing, order.tolist()), found.take(np.isin(listing.labels, order).nonzero()[0])
+    return pick(index, large.tolist()), validation.take(np.isin(index.labels, large).nonzero()[0])
 
 
-def _found(name: str, request: DataRequest) -> ImageIndex | None:
-    path = Path(name).expanduser()
+def find_image_index(settings: DataSettings) -> ImageIndex | None:
+    """Return the index of a set of image files: a named one, a folder, a store, a manifest, or one on the hub.
+
+    Return None if the settings name none of these. Limits of images per class are not applied yet, because they count
+    validated files only; those of landmarks are.
+    """
+    index = _whole_index(settings)
+    if index is None:
+        return None
+    if settings.class_list:
+        index = only(index, settings.class_list)
+    if settings.classes is not None and (settings.min_per_class is None or settings.dataset in LANDMARKS):
+        index = first(index, settings.classes)
+    path = Path(settings.dataset).expanduser()
+    if is_store(path):
+        index = replace(index, remarks=_remarks_on_chosen(open_store(path), index))
+    return replace(index, look=_preprocessing(index.look, settings))
+
+
+def _whole_index(settings: DataSettings) -> ImageIndex | None:
+    name, path = settings.dataset, Path(settings.dataset).expanduser()
     if name in NAMED:
-        return NAMED[name](request)
+        return NAMED[name](settings)
     if name.startswith(huggingface.PREFIX):
         return huggingface.hub(name)
     if is_store(path):
         return open_store(path).listing()
     if path.is_dir():
         return folder.folder(path)
-    return manifest.manifest(path, request.root) if path.suffix.lower() in manifest.SUFFIXES else None
+    return manifest.manifest(path, settings.data_root) if path.suffix.lower() in manifest.SUFFIXES else None
 
 
-def _look(look: Preprocessing, request: DataRequest) -> Preprocessing:
-    """How the pictures are seen, after all wishes."""
-    size = look.size if request.image_size is None else request.image_size
-    if size < 1:
-        raise UserError(f"image_size: {size} must be at least 1")
-    return replace(look, size=size, augment=request.augment or look.augment)
+def _remarks_on_chosen(store: Store, index: ImageIndex) -> tuple[Remark, ...]:
+    """Return the index's remarks without those on files of classes that were not chosen."""
+    classes = {path: store.facts.classes[label] for path, label in store.refused_labels.items()}
+    chosen = {*index.classes, None}
+    return tuple(remark for remark in index.remarks if classes.get(remark.path) in chosen)
 
 
-PIXELS = ("glyphs", "digits", "cifar10", "cifar100")
-NAMES = (*PIXELS, *NAMED)
+def _preprocessing(default: Preprocessing, settings: DataSettings) -> Preprocessing:
+    return replace(default, size=settings.image_size or default.size, augment=settings.augment or default.augment)
 
 
-def load(
-    name: str,
-    *,
-    root: Path | None = None,
-    classes: int | None = None,
-    class_list: Path | None = None,
-    min_per_class: int | None = None,
-    max_per_class: int | None = None,
-    train_per_class: int | None = None,
-    test_per_class: int | None = None,
-    image_size: int | None = None,
-    augment: Augment | None = None,
-    seed: int = 0,
-    strict: bool = False,
-    in_memory: bool | None = None,
-    threads: int | None = None,
-    on_progress: ProgressCallback | None = None,
-) -> Dataset:
-    """A data set by name (see `describe`), or the one in a folder, a store, a manifest or an .npz file.
-
-    `classes` keeps the first ones. `train_per_class` and `test_per_class` are how many glyphs to make; of other sets
-    they keep the images with the smallest SHA-256 of their pixels. `seed` decides glyphs and random test splits.
-    Of image files only: `class_list`, `min_per_class`, `max_per_class`, `augment`; each is examined once, and a bad
-    one is left out with a remark, or refused if `strict`.
-    """
-    request = DataRequest(
-        root, classes, class_list, min_per_class, max_per_class, test_per_class, image_size, augment, seed
-    )
-    threads = threads or workers()
-    if name not in PIXELS and (found := gathered(name, request, strict, threads, on_progress)):
-        dataset = assembled(*found, seed, threads, None if name in LANDMARKS else max_per_class)
-        if strict:
-            stop_at(dataset.remarks)
-        tests = None if name in LANDMARKS else test_per_class  # which have drawn theirs
-        return placed(subset(dataset, None, train_per_class, tests), found[1].lengths, in_memory)
-    _refuse_wishes_of_files(name, request)
-    if name == "glyphs":
-        numbers = {"classes": classes, "train_per_class": train_per_class, "test_per_class": test_per_class}
-        wanted = {**numbers, "size": image_size}
-        return glyphs.glyphs(seed=seed, **{option: value for option, value in wanted.items() if value is not None})
-    return subset(_whole(name, request), classes, train_per_class, test_per_class)
-
-
-def describe() -> tuple[DatasetInfo, ...]:
-    """What `load` can load."""
-    return (glyphs.INFO, digits.INFO, cifar.INFO_10, cifar.INFO, *INFOS, npz.INFO)
-
-
-def _refuse_wishes_of_files(name: str, request: DataRequest) -> None:
+def _from_pixels(settings: DataSettings) -> Dataset:
+    name = settings.dataset
     for option in ("class_list", "min_per_class", "max_per_class", "augment"):
-        if (value := getattr(request, option)) is not None:
+        if (value := getattr(settings, option)) is not None:
             raise UserError(f"{option}: {value} is not for {name}, but for sets of image files; leave it out")
+    if name == "glyphs":
+        options = settings.model_dump(include={"classes", "train_per_class", "test_per_class"}, exclude_none=True)
+        size = {"size": settings.image_size} if settings.image_size else {}
+        return glyphs.glyphs(seed=settings.split_seed or 0, **options, **size)
+    return subset(_arrays(settings), settings.classes, settings.train_per_class, settings.test_per_class)
 
 
-def _whole(name: str, request: DataRequest) -> Dataset:
-    """A set of pixels."""
-    path = Path(name).expanduser()
+def _arrays(settings: DataSettings) -> Dataset:
+    """Return a whole data set of pixels that has a size of its own."""
+    name, path = settings.dataset, Path(settings.dataset).expanduser()
     if name not in NAMES and path.suffix != ".npz":
         raise UserError(f"dataset: {name!r} is neither a known set nor a folder or file of images; {_cure(name)}")
-    if request.image_size is not None:
-        raise UserError(f"image_size: {request.image_size} is not for {name}, which has its own size; leave it out")
+    if settings.image_size is not None:
+        raise UserError(f"image_size: {settings.image_size} is not for {name}, which has its own size; leave it out")
     if name == "digits":
-        return digits.digits(request.seed)
+        return digits.digits(settings.split_seed or 0)
     if name in PIXELS:
-        return cifar.cifar10(request.root) if name == "cifar10" else cifar.cifar100(request.root)
+        return cifar.cifar10(settings.data_root) if name == "cifar10" else cifar.cifar100(settings.data_root)
     return npz.arrays(path)
 
 

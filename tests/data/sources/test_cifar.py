@@ -16,6 +16,7 @@ import torch
 from numpy.typing import NDArray
 
 from ssil.core.errors import UserError
+from ssil.data.data_settings import DataSettings
 from ssil.data.dataset import Dataset
 from ssil.data.load import load
 from ssil.data.sources import cifar
@@ -195,7 +196,7 @@ def test_the_real_one() -> None:
     root = Path(os.environ.get("SSIL_DATA", "")).resolve()
     if not (root / cifar.CIFAR100.folder).is_dir():
         pytest.skip("cifar-100-binary is not in $SSIL_DATA")
-    real = load("cifar100", root=root, classes=10, test_per_class=10)
+    real = load(DataSettings(dataset="cifar100", data_root=root, classes=10, test_per_class=10))
     assert real.classes[:3] == ("apple", "aquarium_fish", "baby")
     assert (len(real.train), len(real.test)) == (5000, 100)
     assert real.train.images.shape == (32, 32, 3)

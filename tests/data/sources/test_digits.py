@@ -1,10 +1,11 @@
 import torch
 
+from ssil.data.data_settings import DataSettings
 from ssil.data.load import load
 
 
 def test_digits() -> None:
-    digits = load("digits")
+    digits = load(DataSettings(dataset="digits"))
     assert digits.classes == tuple("0123456789")
     assert digits.train.images.shape == (16, 16, 1)
     assert len(digits.train) + len(digits.test) == 1797
@@ -15,5 +16,8 @@ def test_digits() -> None:
 
 
 def test_digits_are_split_by_seed() -> None:
-    assert load("digits").fingerprint == load("digits").fingerprint
-    assert load("digits").fingerprint != load("digits", seed=1).fingerprint
+    assert load(DataSettings(dataset="digits")).fingerprint == load(DataSettings(dataset="digits")).fingerprint
+    assert (
+        load(DataSettings(dataset="digits")).fingerprint
+        != load(DataSettings(dataset="digits", split_seed=1)).fingerprint
+    )

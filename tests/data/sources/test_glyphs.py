@@ -8,6 +8,7 @@ from torch import Tensor
 
 from ssil.core.errors import UserError
 from ssil.core.samples import Samples
+from ssil.data.data_settings import DataSettings
 from ssil.data.dataset import Dataset
 from ssil.data.load import load
 from ssil.data.sources import glyphs as module
@@ -21,7 +22,7 @@ def pixels(part: Samples) -> Tensor:
 
 @pytest.fixture(scope="module")
 def small() -> Dataset:
-    return load("glyphs", classes=3, train_per_class=6, test_per_class=4)
+    return load(DataSettings(dataset="glyphs", classes=3, train_per_class=6, test_per_class=4))
 
 
 def test_what_is_made(small: Dataset) -> None:
@@ -35,19 +36,19 @@ def test_what_is_made(small: Dataset) -> None:
 
 def test_same_options_same_bytes(small: Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SSIL_CACHE", str(tmp_path))
-    again = load("glyphs", classes=3, train_per_class=6, test_per_class=4)
+    again = load(DataSettings(dataset="glyphs", classes=3, train_per_class=6, test_per_class=4))
     assert again.fingerprint == small.fingerprint
     assert [file.suffix for file in tmp_path.iterdir()] == [".npz"]
 
 
 def test_a_picture_does_not_depend_on_how_many_are_made(small: Dataset) -> None:
-    more = load("glyphs", classes=4, train_per_class=9, test_per_class=4)
+    more = load(DataSettings(dataset="glyphs", classes=4, train_per_class=9, test_per_class=4))
     assert torch.equal(pixels(more.test)[:12], pixels(small.test))
     assert torch.equal(pixels(more.train).view(4, 9, -1)[:3, :6], pixels(small.train).view(3, 6, -1))
 
 
 def test_another_seed_gives_other_pictures(small: Dataset) -> None:
-    other = load("glyphs", classes=3, train_per_class=6, test_per_class=4, seed=1)
+    other = load(DataSettings(dataset="glyphs", classes=3, train_per_class=6, test_per_class=4, split_seed=1))
     assert other.classes == small.classes
     assert other.fingerprint != small.fingerprint
 
@@ -56,22 +57,30 @@ def test_the_cache_is_used_and_a_damaged_one_is_made_again(
     small: Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SSIL_CACHE", str(tmp_path))
-    load("glyphs", classes=3, train_per_class=6, test_per_class=4)
+    load(DataSettings(dataset="glyphs", classes=3, train_per_class=6, test_per_class=4))
     (file,) = tmp_path.iterdir()
     file.write_bytes(file.read_bytes()[:-100])
-    assert load("glyphs", classes=3, train_per_class=6, test_per_class=4).fingerprint == small.fingerprint
+    assert (
+        load(DataSettings(dataset="glyphs", classes=3, train_per_class=6, test_per_class=4)).fingerprint
+        == small.fingerprint
+    )
     monkeypatch.setattr(module, "_make", lambda *_: pytest.fail("made though it was in the cache"))
-    assert load("glyphs", classes=3, train_per_class=6, test_per_class=4).fingerprint == small.fingerprint
+    assert (
+        load(DataSettings(dataset="glyphs", classes=3, train_per_class=6, test_per_class=4)).fingerprint
+        == small.fingerprint
+    )
 
 
 def test_a_cache_that_cannot_be_written_is_done_without(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "file").touch()
     monkeypatch.setenv("SSIL_CACHE", str(tmp_path / "file"))
-    assert len(load("glyphs", classes=1, train_per_class=1, test_per_class=1).train) == 1
+    assert len(load(DataSettings(dataset="glyphs", classes=1, train_per_class=1, test_per_class=1)).train) == 1
 
 
 def test_image_size_is_an_option() -> None:
-    assert load("glyphs", classes=2, train_per_class=2, test_per_class=1, image_size=16).train.images.shape == (
+    assert load(
+        DataSettings(dataset="glyphs", classes=2, train_per_class=2, test_per_class=1, image_size=16)
+    ).train.images.shape == (
         16,
         16,
         1,
@@ -82,13 +91,13 @@ def test_image_size_is_an_option() -> None:
     ("options", "message"),
     [
         ({"classes": 2001}, "classes=2001 must be between 1 and 2,000"),
-        ({"train_per_class": 0}, "train_per_class=0"),
+        ({"classes": 2, "train_per_class": 10**9}, "train_per_class="),
         ({"image_size": 4}, "image_size=4"),
     ],
 )
 def test_bad_options(options: dict[str, int], message: str) -> None:
     with pytest.raises(UserError, match=message):
-        load("glyphs", **options)  # type: ignore[arg-type]
+        load(DataSettings(dataset="glyphs", **options))
 
 
 def test_faces_of_training_and_testing_are_apart() -> None:
@@ -114,7 +123,9 @@ def test_the_first_hundred_are_distinct_and_varied() -> None:
     assert first == list(islice(alphabet(), 100))
     for twins in ("cC", "oO0", "sS", "xX", "vV", "wW", "zZ", "pP"):
         assert sum(twin in first for twin in twins) <= 1
-    scripts = {name.split()[1] for name in load("glyphs", train_per_class=1, test_per_class=1).classes}
+    scripts = {
+        name.split()[1] for name in load(DataSettings(dataset="glyphs", train_per_class=1, test_per_class=1)).classes
+    }
     assert {"latin", "greek", "cyrillic", "georgian", "armenian", "digit"} <= scripts
 
 

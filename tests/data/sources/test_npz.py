@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from ssil.core.errors import UserError
+from ssil.data.data_settings import DataSettings
 from ssil.data.dataset import Dataset
 from ssil.data.load import load
 
@@ -32,7 +33,7 @@ def first(dataset: Dataset) -> torch.Tensor:
 
 
 def test_grey_images_with_integer_labels(tmp_path: Path) -> None:
-    dataset = load(saved(tmp_path))
+    dataset = load(DataSettings(dataset=saved(tmp_path)))
     assert dataset.name == "set"
     assert dataset.classes == ("3", "7", "9")
     assert dataset.train.labels.tolist() == [1, 0, 1, 0, 2, 2]
@@ -44,18 +45,18 @@ def test_grey_images_with_integer_labels(tmp_path: Path) -> None:
 @pytest.mark.parametrize("channels", [1, 3])
 def test_channels_first_and_last_are_the_same(tmp_path: Path, channels: int) -> None:
     x = np.random.default_rng(1).integers(256, size=(6, 5, 4, channels), dtype=np.uint8)
-    last = load(saved(tmp_path, x_train=x, x_test=x[:3]))
+    last = load(DataSettings(dataset=saved(tmp_path, x_train=x, x_test=x[:3])))
     moved = x.transpose(0, 3, 1, 2)
-    assert load(saved(tmp_path, x_train=moved, x_test=moved[:3])).fingerprint == last.fingerprint
+    assert load(DataSettings(dataset=saved(tmp_path, x_train=moved, x_test=moved[:3]))).fingerprint == last.fingerprint
     assert last.train.images.shape == (5, 4, channels)
     assert len(last.transform.mean) == channels
 
 
 def test_string_labels_and_class_names(tmp_path: Path) -> None:
-    words = load(saved(tmp_path, y_train=np.array(list("bababc")), y_test=np.array(list("cab"))))
+    words = load(DataSettings(dataset=saved(tmp_path, y_train=np.array(list("bababc")), y_test=np.array(list("cab")))))
     assert words.classes == ("a", "b", "c")
     assert words.test.labels.tolist() == [2, 0, 1]
-    named = load(saved(tmp_path, classes=np.array([f"name{i}" for i in range(10)])))
+    named = load(DataSettings(dataset=saved(tmp_path, classes=np.array([f"name{i}" for i in range(10)]))))
     assert named.classes == ("name3", "name7", "name9")
 
 
@@ -79,7 +80,7 @@ def test_string_labels_and_class_names(tmp_path: Path) -> None:
 def test_what_is_wrong_is_said_in_one_line(tmp_path: Path, changes: dict[str, Any], message: str) -> None:
     path = saved(tmp_path, **changes)
     with pytest.raises(UserError, match=message) as error:
-        load(path)
+        load(DataSettings(dataset=path))
     assert path in str(error.value)
     assert "\n" not in str(error.value)
 
@@ -89,20 +90,20 @@ def test_files_that_are_no_npz(tmp_path: Path) -> None:
     for content in (b"", b"text", Path(saved(tmp_path)).read_bytes()[:-50]):
         path.write_bytes(content)
         with pytest.raises(UserError, match=r"is no \.npz file|has an array that can't be read"):
-            load(str(path))
+            load(DataSettings(dataset=str(path)))
     with path.open("wb") as file:
         np.save(file, np.zeros(3))
     with pytest.raises(UserError, match=r"is no \.npz file|has an array that can't be read"):
-        load(str(path))
+        load(DataSettings(dataset=str(path)))
     with pytest.raises(UserError, match="is not there"):
-        load(str(tmp_path / "absent.npz"))
+        load(DataSettings(dataset=str(tmp_path / "absent.npz")))
 
 
 def test_omniglot() -> None:
     path = Path(os.environ.get("SSIL_DATA", "")) / "omniglot28.npz"
     if not path.is_file():
         pytest.skip("omniglot28.npz is not in $SSIL_DATA")
-    omniglot = load(str(path), classes=1000, train_per_class=5)
+    omniglot = load(DataSettings(dataset=str(path), classes=1000, train_per_class=5))
     assert len(omniglot.classes) == 1000
     assert len(omniglot.train) == 5000
     assert omniglot.train.images.shape == (28, 28, 1)

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pytest
 
 from ssil.core.errors import UserError
+from ssil.data.data_settings import DataSettings
 from ssil.data.image_index import ImageIndex
 from ssil.data.load import load
 from ssil.data.store.format import INDEX_SCHEMA, Names, is_store
@@ -183,7 +184,9 @@ def test_what_is_no_store(tmp_path: Path) -> None:
 def test_remarks_on_classes_that_are_not_chosen_are_left_out(listing: ImageIndex, tmp_path: Path) -> None:
     prepare(listing, tmp_path / "out")
     (tmp_path / "bees.txt").write_text("bee\n")
-    everything, bees = (load(str(tmp_path / "out"), class_list=chosen) for chosen in (None, tmp_path / "bees.txt"))
+    everything, bees = (
+        load(DataSettings(dataset=str(tmp_path / "out"), class_list=chosen)) for chosen in (None, tmp_path / "bees.txt")
+    )
     assert len(everything.left_out) == 3
     assert bees.classes == ("bee",)
     assert not bees.left_out

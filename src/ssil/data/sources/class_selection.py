@@ -36,13 +36,6 @@ def first(listing: ImageIndex, count: int) -> ImageIndex:
     return pick(listing, range(count))
 
 
-def positive(**counts: int | None) -> None:
-    """Refuse an option that is given and is below 1."""
-    for option, count in counts.items():
-        if count is not None and count < 1:
-            raise UserError(f"{option}: {count} must be at least 1")
-
-
 def pick(listing: ImageIndex, order: Sequence[int]) -> ImageIndex:
     """The classes with these labels, numbered anew in this order; their images stay in theirs."""
     number = np.full(len(listing.classes), -1, dtype=np.int64)

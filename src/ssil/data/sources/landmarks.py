@@ -15,7 +15,6 @@ from ssil.core.randomness import Randomness
 from ssil.data.dataset import DatasetInfo
 from ssil.data.image_index import ImageIndex, Labels, Preprocessing
 from ssil.data.sources.class_files import gather
-from ssil.data.sources.class_selection import positive
 from ssil.data.sources.file_tree import find, text
 
 URL = "https://github.com/cvdfoundation/google-landmark"
@@ -43,7 +42,6 @@ def landmarks(
     Of the others, at most `max_per_class` are for training. Landmarks with fewer images than `min_per_class`, or with
     none left for training, are not taken. The paper's sets have 1,000 classes with 50 test images, and 10,000 with 10.
     """
-    positive(classes=classes, test_per_class=test_per_class, max_per_class=max_per_class, min_per_class=min_per_class)
     base = find(root, PLACES, ("train.csv", "train"), "landmark-v2: put train.csv and train/ into a folder landmark-v2")
     table = _table(base / "train.csv")
     chosen = _largest(table["landmark_id"].to_numpy(), classes, max(min_per_class or 0, test_per_class + 1))
