@@ -103,7 +103,7 @@ CENTRE = 224 / 256
 """The part of the short side that a test view of a photograph shows: as if resized to 256 and cropped to 224."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Preprocessing:
     """How a set's pictures are to be seen: size, channels, and the kind of training views.
 
@@ -117,6 +117,10 @@ class Preprocessing:
     flip: bool = True
     mean: tuple[float, ...] = (0.485, 0.456, 0.406)
     std: tuple[float, ...] = (0.229, 0.224, 0.225)
+
+    def __repr__(self) -> str:
+        # Fingerprints of data sets and stores on disk are computed from this text, "Look" included: never change it.
+        return f"Look({', '.join(f'{name}={value!r}' for name, value in vars(self).items())})"
 
     @property
     def centre(self) -> float:
