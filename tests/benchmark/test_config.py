@@ -3,8 +3,10 @@ from typing import Any
 
 import pytest
 
-from ssil.benchmark.config import HOW, RESOLVED, TRAINING, RunConfig, checkpoint_interval, make_config, read_toml
+from ssil.benchmark.config import RunConfig, checkpoint_interval, make_config, read_toml
 from ssil.core.errors import UserError
+from ssil.core.settings import setting, validated
+from ssil.learning.learning_settings import TrainingSettings
 from ssil.learning.schedule import Training
 
 ANOTHER: dict[str, Any] = {
@@ -66,14 +68,16 @@ ANOTHER: dict[str, Any] = {
 
 @pytest.mark.parametrize("field", RunConfig.model_fields)
 def test_what_and_how(field: str) -> None:
-    """A record's config holds every setting but those of HOW, and those that it states as what they came to."""
+    """A record's config holds every setting but those that say how, and those that it states resolved."""
     changed = make_config({field: ANOTHER[field]})
     assert changed != make_config({})
-    assert (changed.what() == make_config({}).what()) == (field in {*HOW, *TRAINING, *RESOLVED})
+    assert (changed.what() == make_config({}).what()) == (
+        field in {*RunConfig.names(how=True), *RunConfig.names(resolved=True)}
+    )
 
 
 def test_the_training_settings_are_those_of_training() -> None:
-    assert set(TRAINING) | {"increments"} == set(Training.__dataclass_fields__)
+    assert {*TrainingSettings.model_fields, "increments"} == set(Training.__dataclass_fields__)
     assert make_config({"epochs": 3, "lr": [0.1, 0.01], "milestones": [2]}).training == {
         "epochs": 3,
         "lr": (0.1, 0.01),
@@ -82,8 +86,48 @@ def test_the_training_settings_are_those_of_training() -> None:
     assert make_config({}).training == {}
 
 
-def test_validate_is_also_called_by_its_name() -> None:
+HOW = {
+    "out",
+    "data_root",
+    "class_list",
+    "strict",
+    "in_memory",
+    "hold_exemplars",
+    "device",
+    "devices",
+    "nodes",
+    "accumulate",
+    "compile",
+    "threads",
+    "checkpoint_every",
+    "track",
+}
+"""Settings that must not decide whether a directory can be resumed."""
+
+
+def test_the_settings_that_say_how() -> None:
+    assert {*RunConfig.names(how=True)} == HOW
+
+
+def test_a_new_setting_is_one_line(tmp_path: Path) -> None:
+    """A field of a model is known to TOML files and to records; `tests/cli/test_flags.py` finds its flag."""
+
+    class Patient(RunConfig):
+        patience: int = setting(3, "epochs without progress", group="Training", ge=1)
+
+    file = tmp_path / "run.toml"
+    file.write_text("patience = 5")
+    config = validated(Patient, read_toml(file))
+    assert config.patience == 5
+    assert config.what() == {**make_config({}).what(), "patience": 5}
+    with pytest.raises(UserError, match=r"^patience: 0 does not fit: input should be greater than or equal to 1$"):
+        validated(Patient, {"patience": 0})
+
+
+def test_a_setting_with_an_alias_is_also_called_by_its_name() -> None:
     assert make_config({"validate": 0.1}) == make_config({"validation": 0.1})
+    assert make_config({"imbalance": 0.1}) == make_config({"least": 0.1})
+    assert make_config({"imbalance": 0.1}).what()["least"] == 0.1
 
 
 @pytest.mark.parametrize(

@@ -1,12 +1,16 @@
 """From a command line to a configuration."""
 
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
+from cyclopts import App
 
-from ssil.benchmark.config import RunConfig, flags, make_config
+from ssil.benchmark.config import RunConfig, by_field_name, make_config, to_flags
 from ssil.cli import app
+from ssil.cli.flags import GROUPS, parsed, with_flags
+from ssil.core.settings import setting
 from ssil.reproduction.paper_scenarios import find
 
 
@@ -54,7 +58,7 @@ EVERY_FLAG: dict[str, tuple[str, Any]] = {
     "--max-per-class": ("9", 9),
     "--augment": ("crop", "crop"),
     "--branch": ("ce_tkd", "ce_tkd"),
-    "--least": ("0.5", 0.5),
+    "--imbalance": ("0.5", 0.5),
     "--split-seed": ("4", 4),
     "--hold-exemplars": ("decoded", "decoded"),
     "--device": ("cpu", "cpu"),
@@ -72,17 +76,53 @@ SWITCHES = {"compile", "freeze", "large_base", "lr_by_task", "strict", "in_memor
 
 def test_there_is_a_flag_for_every_field() -> None:
     named = {flag.lstrip("-").replace("-", "_") for flag in EVERY_FLAG}
-    assert named - {"validate"} == set(RunConfig.model_fields) - SWITCHES - {"validation", "options"}
+    aliases = {field.alias or name for name, field in RunConfig.model_fields.items()}
+    assert named == aliases - SWITCHES - {"options"}
 
 
 @pytest.mark.parametrize("flag", EVERY_FLAG)
 def test_a_flag_sets_its_field(flag: str, resolved: list[RunConfig]) -> None:
     text, value = EVERY_FLAG[flag]
     app(["run", flag, text])
-    field = flag.lstrip("-").replace("-", "_").replace("validate", "validation")
+    (field,) = by_field_name({flag.lstrip("-").replace("-", "_"): value})
     assert getattr(resolved[0], field) == value
     assert type(getattr(resolved[0], field)) is type(value)
     assert resolved[0].model_fields_set == {field}
+
+
+def test_a_new_setting_is_a_flag(capsys: pytest.CaptureFixture[str]) -> None:
+    """One line in a model: `tests/benchmark/test_config.py` finds it in files and records."""
+
+    class Patient(RunConfig):
+        patience: int = setting(3, "epochs without progress", group="Training", ge=1)
+
+    seen: list[dict[str, Any]] = []
+    command = App(name="try", result_action="return_value", help_format="plaintext")
+
+    @command.default
+    @with_flags(Patient)
+    def run(**flags: Any) -> None:
+        seen.append(parsed(Patient, flags))
+
+    command(["--patience", "5"])
+    assert seen == [{"patience": "5"}]
+    command(["--help"])
+    training = capsys.readouterr().out.partition("Training")[2].partition("How")[0]
+    assert re.search(r"--patience N +epochs without progress \[default: 3\]", training)
+
+
+def test_every_flag_belongs_to_a_group_of_the_help() -> None:
+    assert {RunConfig.properties(name)["group"] for name in RunConfig.model_fields} == set(GROUPS)
+
+
+@pytest.mark.parametrize("flag", ["--least", "--imbalance"])
+def test_the_old_name_of_a_flag_is_understood_but_not_listed(
+    flag: str, resolved: list[RunConfig], capsys: pytest.CaptureFixture[str]
+) -> None:
+    app(["run", flag, "0.5"])
+    assert resolved[0].least == 0.5
+    app(["run", "--help"])
+    assert (flag in capsys.readouterr().out) == (flag == "--imbalance")
 
 
 def test_switches_options_and_a_single_rate(resolved: list[RunConfig]) -> None:
@@ -137,6 +177,6 @@ def test_flags_say_what_the_settings_say(resolved: list[RunConfig]) -> None:
         "seed": 4,
     }
     one_stretch = {"lr": (0.1,), "milestones": (), "options": {"list": [1, 2], "text": "3", "quoted": 'a "b"'}}
-    app(["run", *flags(settings)])
-    app(["run", *flags(one_stretch)])
+    app(["run", *to_flags(settings)])
+    app(["run", *to_flags(one_stretch)])
     assert resolved == [make_config(settings), make_config(one_stretch)]

@@ -138,7 +138,7 @@ def test_bad_input_is_refused(words: list[str], reason: str, capsys: pytest.Capt
         (["--freeze"], "freeze: a backbone with random weights is not worth freezing; give --init too"),
         (["--method", "eel"], "method: unknown name 'eel', did you mean 'eeil'"),
         (["--backbone", "resnet15"], "backbone: unknown name 'resnet15'"),
-        (["--image-size", "6400"], "image_size: 6400 does not fit: input should be less than or equal to 2048"),
+        (["--image-size", "6400"], "image_size: '6400' does not fit: input should be less than or equal to 2048"),
     ],
 )
 def test_settings_are_refused_before_pictures_are_looked_at(

@@ -18,7 +18,6 @@ from ssil.core.files import checksum
 from ssil.core.randomness import Randomness
 from ssil.core.samples import Samples
 from ssil.data.augmentation import Transform
-from ssil.data.data_settings import DataSettings
 from ssil.data.dataset import Dataset, validation_split
 from ssil.data.file_validation import ProgressCallback
 from ssil.data.image_index import Remark
@@ -60,7 +59,7 @@ class Plan:
 def prepare(config: RunConfig, on_progress: ProgressCallback | None = None) -> Plan:
     """Load the data, lay out the stream, set up the method and the devices; `told` hears of image files examined."""
     _use_threads(config)
-    configured = configure(config.method, config.profile, config.training, config.options, _increments(config))
+    configured = configure(config.method, config.profile, config.training, config.options, config.increments)
     branch = _branch(config, configured) if config.branch else None
     find_backbone(config.backbone)  # an unknown one is refused before anything is read or written
     if config.freeze and not config.init:
@@ -97,7 +96,7 @@ def _branch(config: RunConfig, configured: ConfiguredMethod) -> ConfiguredMethod
     assert config.branch
     known = find_recipe(config.branch).options
     options = {name: value for name, value in config.options.items() if name in known}
-    branch = configure(config.branch, config.profile, config.training, options, _increments(config))
+    branch = configure(config.branch, config.profile, config.training, options, config.increments)
     if branch.folder in {*configured.method.scorers, *RESERVED}:
         raise UserError(f"branch: another part of the run is called {branch.folder!r}; give the method another name")
     kinds = {(type(one.method.head(1)), one.method.final_relu) for one in (branch, configured)}
@@ -108,14 +107,8 @@ def _branch(config: RunConfig, configured: ConfiguredMethod) -> ConfiguredMethod
     return branch
 
 
-def _increments(config: RunConfig) -> int:
-    """T: the tasks of a base stream; in a stream with a large base the tasks after it. Sizes of one's own all count."""
-    return len(config.task_sizes) if config.task_sizes else config.tasks
-
-
 def _dataset(config: RunConfig, on_progress: ProgressCallback | None) -> Dataset:
-    settings = DataSettings(**{name: getattr(config, name) for name in DataSettings.model_fields})
-    dataset = load(settings, config.threads, on_progress)
+    dataset = load(config, config.threads, on_progress)
     return validation_split(dataset, config.validation, config.seed) if config.validation else dataset
 
 
@@ -188,7 +181,7 @@ def _room(config: RunConfig, configured: ConfiguredMethod, classes: int) -> Memo
 
 def described(config: RunConfig) -> tuple[ConfiguredMethod, dict[str, Any]]:
     """The method, and what the record is going to say of all settings, as far as it can be said without the data."""
-    configured = configure(config.method, config.profile, config.training, config.options, _increments(config))
+    configured = configure(config.method, config.profile, config.training, config.options, config.increments)
     branch = _branch(config, configured) if config.branch else None
     return configured, json.loads(json.dumps(what(config, configured, branch)))
 

@@ -1,49 +1,44 @@
-"""How a classifier learns: fixed when it is made, but for what an update may be told anew."""
+"""The settings of a classifier: the options of `ssil learn` and the parameters of the scikit-learn estimator."""
 
-from typing import Annotated, Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
-
-from ssil.core.errors import UserError
+from ssil.core.settings import Positive, Rate, Settings, setting, validated
 from ssil.data.image_index import Preprocessing
-from ssil.learning.registry import ConfiguredMethod, configure
 
-Positive = Annotated[int, Field(ge=1)]
-
-FIXED = ("backbone", "image_size", "grey", "method", "freeze")
-"""The settings that make the network: they stay what they were at the first update."""
+if TYPE_CHECKING:
+    from ssil.learning.registry import ConfiguredMethod
 
 
-class ModelSettings(BaseModel):
-    """The settings of a classifier."""
+class ModelSettings(Settings):
+    """How a classifier learns. The `fixed` settings stay as they were at the first update; others may change."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    backbone: str = Field("resnet18", description="the network")
-    image_size: int = Field(64, ge=1, le=2048, description="pixels a side at which pictures are seen")
-    grey: bool = Field(False, description="see pictures without colour")
-    method: str = Field("eeil", description="how classes are learnt, see `ssil methods`")
-    freeze: bool = Field(False, description="learn only the head, on features of --init that are computed once")
-
-    options: dict[str, Any] = Field(default_factory=dict, description="the method's own options, name=value")
-    memory: Positive = Field(2000, description="pictures to keep in all")
-    memory_mb: float | None = Field(None, gt=0, description="megabytes of pictures to keep, instead of a number")
-    flip: bool = Field(True, description="mirrored pictures are as good")
-    epochs: Positive = Field(30, description="epochs of the first update")
-    later_epochs: Positive = Field(20, description="epochs of each later update")
-    batch: Positive = Field(32, description="new pictures in a mini-batch")
-    lr: float = Field(0.05, gt=0, description="learning rate")
-    seed: int = Field(0, ge=0, description="of first weights, exemplars, batches")
+    method: str = setting("eeil", "how classes are learnt, see `ssil methods`", fixed=True)
+    options: dict[str, Any] = setting({}, "the method's own options")
+    memory: Positive = setting(2000, "images to keep in all")
+    memory_mb: float | None = setting(None, "megabytes of images to keep, instead of a number", gt=0)
+    backbone: str = setting("resnet18", "the network", fixed=True)
+    image_size: int = setting(64, "pixels per side", fixed=True, ge=1, le=2048)
+    grey: bool = setting(False, "see images without colour", fixed=True)
+    flip: bool = setting(True, "whether mirrored images are as good")
+    freeze: bool = setting(False, "learn only the head, on features of --init, computed once", fixed=True)
+    epochs: Positive = setting(30, "of the first update")
+    later_epochs: Positive = setting(20, "of each later update")
+    batch: Positive = setting(32, "new images in a mini-batch")
+    lr: Rate = setting(0.05, "learning rate")
+    seed: int = setting(0, "of first weights, exemplars, batches", ge=0)
 
     def look(self) -> Preprocessing:
-        """How pictures are seen."""
+        """Return the preprocessing of images."""
         look = Preprocessing(self.image_size, 3, "auto", self.flip)
         if self.grey:
             look = Preprocessing(self.image_size, 1, "auto", self.flip, (0.5,), (0.25,))
         return look.resolved()
 
-    def configured(self) -> ConfiguredMethod:
-        """The method, ready for use."""
+    def configured(self) -> "ConfiguredMethod":
+        """Return the method with its options, under the training settings of the classifier."""
+        from ssil.learning.registry import configure  # imports torch, which `ssil learn --help` need not
+
         training = {
             "epochs": self.epochs,
             "later_epochs": self.later_epochs,
@@ -54,10 +49,10 @@ class ModelSettings(BaseModel):
         return configure(self.method, "paper", training, self.options)
 
 
-def make_settings(given: dict[str, Any]) -> ModelSettings:
-    """Validated settings; a bad value gets one line."""
-    try:
-        return ModelSettings(**given)
-    except ValidationError as error:
-        first = error.errors()[0]
-        raise UserError(f"{first['loc'][0]}: {first['input']!r} does not fit: {first['msg'].lower()}") from None
+FIXED = tuple(ModelSettings.names(fixed=True))
+"""The settings that stay as they were at the first update."""
+
+
+def make_settings(given: Mapping[str, Any]) -> ModelSettings:
+    """Return validated settings; raise UserError with one line about the first value that does not fit."""
+    return validated(ModelSettings, given)

@@ -1,8 +1,9 @@
 """The classifier by scikit-learn's conventions: `fit`, `partial_fit`, `predict`, for scripts and notebooks."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from datetime import UTC, datetime
 from html import escape
+from inspect import Parameter, Signature
 from io import BytesIO
 from pathlib import Path
 from typing import Any, Self
@@ -28,6 +29,27 @@ Shown = Sequence[str | Path | Image.Image] | NDArray[np.uint8]
 """Pictures: paths, Pillow's images, or an array (N, H, W) or (N, H, W, C) of bytes."""
 
 
+def _signature() -> Signature:
+    """Return the signature of the constructor: the classifier's settings and `init`, the first two by position."""
+    fields = ModelSettings.model_fields
+    defaults = {name: info.default or None if name == "options" else info.default for name, info in fields.items()}
+    first = ("self", "method", "memory")
+    names = [*first, *(name for name in defaults if name not in first), "init"]
+    return Signature(
+        [
+            Parameter(
+                name,
+                Parameter.POSITIONAL_OR_KEYWORD if name in first else Parameter.KEYWORD_ONLY,
+                default=Parameter.empty if name == "self" else defaults.get(name),
+            )
+            for name in names
+        ]
+    )
+
+
+_SIGNATURE = _signature()
+
+
 class IncrementalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     """A classifier that learns new classes call by call: each `partial_fit` is one update.
 
@@ -35,40 +57,13 @@ class IncrementalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
     settings of `ssil learn`; `init` names first weights, which are read only when learning begins.
     """
 
-    def __init__(
-        self,
-        method: str = "eeil",
-        memory: int = 2000,
-        *,
-        memory_mb: float | None = None,
-        backbone: str = "resnet18",
-        image_size: int = 64,
-        grey: bool = False,
-        flip: bool = True,
-        init: str | None = None,
-        freeze: bool = False,
-        options: Mapping[str, Any] | None = None,
-        epochs: int = 30,
-        later_epochs: int = 20,
-        batch: int = 32,
-        lr: float = 0.05,
-        seed: int = 0,
-    ) -> None:
-        self.method = method
-        self.memory = memory
-        self.memory_mb = memory_mb
-        self.backbone = backbone
-        self.image_size = image_size
-        self.grey = grey
-        self.flip = flip
-        self.init = init
-        self.freeze = freeze
-        self.options = options
-        self.epochs = epochs
-        self.later_epochs = later_epochs
-        self.batch = batch
-        self.lr = lr
-        self.seed = seed
+    def __init__(self, *arguments: Any, **settings: Any) -> None:
+        bound = _SIGNATURE.bind(self, *arguments, **settings)
+        bound.apply_defaults()
+        for name in self._get_param_names():
+            setattr(self, name, bound.arguments[name])
+
+    __init__.__signature__ = _SIGNATURE  # type: ignore[attr-defined]  # scikit-learn reads the parameters from here
 
     def fit(self, X: Shown, y: ArrayLike) -> Self:
         """Learn from scratch."""

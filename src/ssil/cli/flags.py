@@ -1,15 +1,17 @@
-"""The settings of `ssil run`: flags, over the keys of a file, over one of the paper's scenarios."""
+"""Flags generated from a settings model; for `ssil run` also its TOML file and the paper's scenarios."""
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar, cast, get_args, get_origin
+from types import NoneType, UnionType
+from typing import Annotated, Any, Literal, TypeVar, Union, cast, get_args, get_origin
 
 from cyclopts import Group, Parameter
-from pydantic.fields import FieldInfo
 
-from ssil.benchmark.config import RunConfig, by_name, literal, make_config, numbers, over, read_toml
+from ssil.benchmark.config import RunConfig, by_field_name, literal, make_config, override, read_toml
 from ssil.core.errors import UserError
+from ssil.core.settings import Settings
 from ssil.reproduction.paper_scenarios import find
 
 Command = TypeVar("Command", bound=Callable[..., None])
@@ -18,105 +20,157 @@ GROUPS = {
     name: Group(name, sort_key=number)
     for number, name in enumerate(("Data", "Stream", "Memory", "Method", "Training", "How"))
 }
+"""The groups of the help of `ssil run`, in their order."""
 
-_FIRST = {
-    "dataset": "Data",
-    "tasks": "Stream",
-    "memory": "Memory",
-    "method": "Method",
-    "epochs": "Training",
-    "backbone": "Method",
-    "seed": "Training",
-    "out": "How",
-}
-"""The field of `RunConfig` from which on the help's group is this one."""
+_HIDDEN = "_by_field_name"
+"""Ends the parameter of a hidden flag that has the name of a field, where the field has an alias."""
 
 
-def with_flags(command: Command) -> Command:
-    """Give a command a flag for every field of `RunConfig`; it receives them as `**flags`, None where not given."""
-    own = [p for p in inspect.signature(command).parameters.values() if p.kind != inspect.Parameter.VAR_KEYWORD]
-    command.__signature__ = inspect.Signature([*own, *_flags()])  # type: ignore[attr-defined]
-    return command
+@dataclass(frozen=True)
+class FlagStyle:
+    """How the help shows values and defaults."""
+
+    metavars: Mapping[type, str] = field(
+        default_factory=lambda: {tuple: "N,N,...", str: "TEXT", Path: "PATH", float: "NUMBER", int: "N"}
+    )
+    default_in_text: bool = False
+    """Whether the help's sentence states the default, instead of brackets after it."""
+    negatives: bool = True
+    """Whether a switch that is off by default has a --no- form; useful where a file may have switched it on."""
 
 
-def _flags() -> list[inspect.Parameter]:
-    flags, group = [], ""
-    for name, field in RunConfig.model_fields.items():
-        group = _FIRST.get(name, group)
-        kind = cast(Any, Annotated)[_flag_type(field) | None, _parameter(name, field, GROUPS[group])]
-        flags.append(inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=kind))
-    return flags
+def with_flags(
+    model: type[Settings], before: Mapping[str, str] | None = None, style: FlagStyle | None = None
+) -> Callable[[Command], Command]:
+    """Give a command one flag per field of `model`; it receives them as `**flags`, None where not given.
+
+    Args:
+        model: The settings.
+        before: By name, options of the command or of the model that the help lists before another one. By default the
+            command's own come last.
+        style: How the help shows values and defaults.
+    """
+
+    def add(command: Command) -> Command:
+        own = [p for p in inspect.signature(command).parameters.values() if p.kind != inspect.Parameter.VAR_KEYWORD]
+        arguments = [p for p in own if p.kind == inspect.Parameter.POSITIONAL_ONLY]
+        options = [*flag_parameters(model, style or FlagStyle()), *own[len(arguments) :]]
+        signature = inspect.Signature([*arguments, *_reordered(options, before or {})])
+        command.__signature__ = signature  # type: ignore[attr-defined]
+        return command
+
+    return add
 
 
-def _flag_type(field: FieldInfo) -> Any:
-    """Switches and choices are the parser's business; every other value is text until `RunConfig` reads it."""
-    if _switch(field) or _choices(field):
-        return field.annotation
-    return list[str] if get_origin(field.annotation) is dict else str
+def _reordered(options: Iterable[inspect.Parameter], before: Mapping[str, str]) -> list[inspect.Parameter]:
+    listed = {option.name: option for option in options}
+    names = list(listed)
+    for name, other in before.items():
+        names.remove(name)
+        names.insert(names.index(other), name)
+    return [listed[name] for name in names]
 
 
-def _switch(field: FieldInfo) -> bool:
-    return bool in (field.annotation, *get_args(field.annotation))
+def flag_parameters(model: type[Settings], style: FlagStyle) -> list[inspect.Parameter]:
+    """Return one keyword parameter per field, as cyclopts reads it; a second, hidden one for a field with an alias."""
+    parameters = []
+    for name, info in model.model_fields.items():
+        parameters.append(_keyword(name, _flag_type(model, name), _parameter(model, name, style)))
+        if info.alias:
+            hidden = Parameter(name=f"--{_dashed(name)}", show=False)
+            parameters.append(_keyword(name + _HIDDEN, str, hidden))
+    return parameters
 
 
-def _choices(field: FieldInfo) -> bool:
-    return any(get_origin(kind) is Literal for kind in (field.annotation, *get_args(field.annotation)))
+def _keyword(name: str, kind: Any, parameter: Parameter) -> inspect.Parameter:
+    annotation = cast(Any, Annotated)[kind | None, parameter]
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation)
 
 
-def _parameter(name: str, field: FieldInfo, group: Group) -> Parameter:
-    repeated = get_origin(field.annotation) is dict
-    flag = "option" if repeated else field.alias or name
+def _flag_type(model: type[Settings], name: str) -> Any:
+    """Return the type that the parser reads: that of a switch or a choice; all else is text until it is validated."""
+    kinds = _kinds(model, name)
+    if bool in kinds or Literal in kinds:
+        return model.model_fields[name].annotation
+    return list[str] if dict in kinds else str
+
+
+def _kinds(model: type[Settings], name: str) -> set[Any]:
+    """Return the types of which a field's value may be, without their parameters and without None."""
+    annotation = model.model_fields[name].annotation
+    members = get_args(annotation) if get_origin(annotation) in (Union, UnionType) else (annotation,)
+    plain = [get_args(kind)[0] if get_origin(kind) is Annotated else kind for kind in members]
+    return {get_origin(kind) or kind for kind in plain} - {NoneType}
+
+
+def _parameter(model: type[Settings], name: str, style: FlagStyle) -> Parameter:
+    info, kinds = model.model_fields[name], _kinds(model, name)
+    default = None if info.default is False or dict in kinds else info.default
+    help_text, group = info.description or "", model.properties(name).get("group")
+    in_group: dict[str, Any] = {"group": GROUPS[group]} if group else {}
+    if style.default_in_text and default is not None:
+        help_text += f" (default: {'yes' if default is True else default})"
     return Parameter(
-        name=f"--{flag.replace('_', '-')}",
-        group=group,
-        help=field.description,
-        show_default=False if field.default is None or _switch(field) or repeated else str(field.default),
-        metavar=None if _switch(field) or _choices(field) else _metavar(field),
+        name="--option" if dict in kinds else f"--{_dashed(info.alias or name)}",
+        help=help_text,
+        show_default=False if style.default_in_text or default is None or bool in kinds else str(default),
+        metavar="NAME=VALUE"
+        if dict in kinds
+        else next((style.metavars[k] for k in style.metavars if k in kinds), None),
+        negative="" if info.default is False and not style.negatives else None,
         negative_iterable="",
+        **in_group,
     )
 
 
-def _metavar(field: FieldInfo) -> str:
-    kinds = {"dict": "NAME=VALUE", "tuple": "N,N,...", "str": "TEXT", "Path": "PATH", "float": "NUMBER", "int": "N"}
-    return next(shown for kind, shown in kinds.items() if kind in str(field.annotation))
+def _dashed(name: str) -> str:
+    return name.replace("_", "-")
 
 
-def resolve(file: Path | None, scenario: str | None, flags: Mapping[str, Any]) -> RunConfig:
-    """The configuration that a command line asks for."""
-    given = over(by_name(read_toml(file)) if file else {}, _parsed(flags))
-    named = given.pop("scenario", None)
-    chosen = scenario or named
-    return make_config(over(_of_scenario(str(chosen)) if chosen else {}, given))
+def parsed(model: type[Settings], flags: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the flags that were given as values that `model` validates, by field name."""
+    given = {name.removesuffix(_HIDDEN): value for name, value in flags.items() if value is not None}
+    return {name: _value(_kinds(model, name), value) for name, value in given.items()}
 
 
-def _of_scenario(key: str) -> dict[str, Any]:
-    scenario = find(key)
-    names = ("dataset", "classes", "tasks", "large_base", "memory", "memory_per_class")
-    chosen = {name: value for name in names if (value := getattr(scenario, name)) is not None}
-    return {"backbone": "resnet18", **chosen}  # the paper's network for all 60
-
-
-def _parsed(flags: Mapping[str, Any]) -> dict[str, Any]:
-    given = {name: value for name, value in flags.items() if value is not None}
-    return {name: _PARSERS[name](value) if name in _PARSERS else value for name, value in given.items()}
+def _value(kinds: set[Any], value: Any) -> Any:
+    if dict in kinds:
+        return options(value)
+    if tuple in kinds and ("," in value or kinds == {tuple}):
+        return numbers(value)
+    return literal(value) if kinds == {int, str} else value
 
 
 def options(pairs: list[str]) -> dict[str, Any]:
-    """What `--option name=value`, repeated, says."""
+    """Return the options that `--option name=value`, repeated, gives."""
     for pair in pairs:
         if "=" not in pair:
             raise UserError(f"option: {pair!r} has no value; write --option name=value")
     return {name: literal(value) for name, _, value in (pair.partition("=") for pair in pairs)}
 
 
-def _number_or_numbers(text: str) -> str | list[str]:
-    return numbers(text) if "," in text else text
+def numbers(text: str) -> list[str]:
+    """Return the parts of `text` between commas; a comma at its end is left out.
+
+    >>> numbers("40,80"), numbers("0.1,"), numbers("")
+    (['40', '80'], ['0.1'], [])
+    """
+    return text.removesuffix(",").split(",") if text else []
 
 
-_PARSERS: dict[str, Callable[[Any], Any]] = {
-    "options": options,
-    "task_sizes": numbers,
-    "milestones": numbers,
-    "lr": _number_or_numbers,
-    "class_order": literal,
-}
+def resolve(file: Path | None, scenario: str | None, flags: Mapping[str, Any]) -> RunConfig:
+    """Return the configuration that a command line of `ssil run` asks for.
+
+    Flags override the keys of the file, and both override the scenario.
+    """
+    given = override(by_field_name(read_toml(file)) if file else {}, parsed(RunConfig, flags))
+    named = given.pop("scenario", None)
+    chosen = scenario or named
+    return make_config(override(_scenario_settings(str(chosen)) if chosen else {}, given))
+
+
+def _scenario_settings(key: str) -> dict[str, Any]:
+    scenario = find(key)
+    names = ("dataset", "classes", "tasks", "large_base", "memory", "memory_per_class")
+    chosen = {name: value for name in names if (value := getattr(scenario, name)) is not None}
+    return {"backbone": "resnet18", **chosen}  # the paper's network for all 60

@@ -5,6 +5,7 @@ from typing import Annotated, Any
 
 from cyclopts import App, Parameter
 
+from ssil.benchmark.config import RunConfig
 from ssil.cli.flags import GROUPS, resolve, with_flags
 from ssil.cli.terminal import Json
 
@@ -22,7 +23,7 @@ Examples:
 
 
 @app.default
-@with_flags
+@with_flags(RunConfig, before={"scenario": "tasks", "json": "data_root", "out": "data_root"})
 def run(
     config: Annotated[
         Path | None, Parameter(help="a TOML file of settings, e.g. with lines tasks = 10 and train_per_class = 200")
@@ -33,7 +34,9 @@ def run(
         str | None,
         Parameter(group=GROUPS["Stream"], metavar="NAME|N", help="one of the paper's, see `ssil scenarios`"),
     ] = None,
-    json: Annotated[Json, Parameter(group=GROUPS["How"], help="print a JSON object a task, last the summary")] = False,
+    json: Annotated[
+        Json, Parameter(group=GROUPS["How"], help="print a JSON object per task, last the summary")
+    ] = False,
     **flags: Any,
 ) -> None:
     """Learn a stream of tasks with a method, or go on with it."""

@@ -1,16 +1,77 @@
-"""Validation of settings: a bad value becomes one line for the user."""
+"""Settings as small models: each part of the program declares its own, and commands and configurations combine them."""
 
 from collections.abc import Mapping
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from ssil.core.errors import UserError, did_you_mean
 
-Settings = TypeVar("Settings", bound=BaseModel)
+Positive = Annotated[int, Field(ge=1)]
+"""A whole number, 1 or more."""
+Rate = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+"""A finite number above 0."""
 
 
-def validated(model: type[Settings], values: Mapping[str, Any]) -> Settings:
+class Settings(BaseModel):
+    """Base of all settings: frozen, and unknown names are refused.
+
+    Keywords of a subclass are the properties of its fields, where a field does not state its own (see `setting`).
+
+    >>> class Speed(Settings, group="Training"):
+    ...     lr: float = setting(0.1, "learning rate")
+    ...     threads: int = setting(1, "CPU threads", how=True)
+    >>> Speed.names(group="Training"), Speed.names(how=True)
+    (['lr'], ['threads'])
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", validate_by_name=True, validate_by_alias=True)
+
+    def __init_subclass__(cls, **properties: Any) -> None:
+        """Accept the properties; `__pydantic_init_subclass__` uses them."""
+        super().__init_subclass__()
+
+    @classmethod
+    def __pydantic_init_subclass__(cls, **properties: Any) -> None:
+        """Give the properties to the fields that do not state their own."""
+        for name in cls.model_fields:
+            cls.model_fields[name].json_schema_extra = properties | cls.properties(name)
+
+    @classmethod
+    def properties(cls, name: str) -> dict[str, Any]:
+        """Return the properties of the field `name`, as `setting` describes them."""
+        extra = cls.model_fields[name].json_schema_extra
+        return dict(extra) if isinstance(extra, dict) else {}
+
+    @classmethod
+    def names(cls, **properties: Any) -> list[str]:
+        """Return the names of the fields that have all of these properties, in their order."""
+        return [name for name in cls.model_fields if properties.items() <= cls.properties(name).items()]
+
+
+def setting(default: Any, description: str, *, alias: str | None = None, **properties: Any) -> Any:
+    """Declare a field of `Settings`; flags, help, TOML keys and records follow from this one line.
+
+    Args:
+        default: Its value where none is given.
+        description: The help of its flag.
+        alias: The name that users give, where the field has another. Both are understood.
+        **properties: Constraints that pydantic knows (`ge`, `gt`, `le`, `lt`), and properties of the setting:
+            `group`, the part of the help that lists it;
+            `how=True`, it says how a run is carried out, not what is computed;
+            `resolved=True`, a record states what it came to, not what was given;
+            `fixed=True`, a classifier keeps it from its first update on.
+    """
+    constraints = {name: properties.pop(name) for name in ("ge", "gt", "le", "lt") if name in properties}
+    if properties.get("how"):
+        properties.setdefault("group", "How")
+    return Field(default, alias=alias, description=description, json_schema_extra=properties, **constraints)
+
+
+Model = TypeVar("Model", bound=BaseModel)
+
+
+def validated(model: type[Model], values: Mapping[str, Any]) -> Model:
     """Return `model(**values)`.
 
     Raises:

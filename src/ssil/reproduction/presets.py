@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import ConfigDict
 from pydantic.dataclasses import dataclass
 
-from ssil.benchmark.config import over, read_toml
+from ssil.benchmark.config import override, read_toml
 from ssil.benchmark.grid.cells import Cell
 from ssil.core.errors import UserError
 from ssil.reproduction.conditions import Condition
@@ -54,8 +54,10 @@ class Preset:
 
     def cell(self, condition: Condition, row: str, seed: int) -> Cell:
         """The run of a row of the paper's tables, in one of its columns."""
-        own = over(over(ROWS[row], replay_batch(row, self.settings.get("batch", 128))), self.rows.get(row, {}))
-        return Cell(self.scenario(condition), row, seed, over(over(self.settings, self._stream(condition)), own))
+        own = override(override(ROWS[row], replay_batch(row, self.settings.get("batch", 128))), self.rows.get(row, {}))
+        return Cell(
+            self.scenario(condition), row, seed, override(override(self.settings, self._stream(condition)), own)
+        )
 
     def _stream(self, condition: Condition) -> dict[str, Any]:
         per_class = self.exemplars[condition.level]

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ssil.benchmark.config import RunConfig, flags, make_config
+from ssil.benchmark.config import RunConfig, make_config, to_flags
 from ssil.benchmark.record import Record, read_record
 from ssil.benchmark.run_directory import identity
 from ssil.benchmark.run_setup import described, foreseen
@@ -42,7 +42,7 @@ class Cell:
 
     def command(self, root: Path) -> list[str]:
         """What one would type."""
-        return ["ssil", "run", *flags(self.settings), "--seed", str(self.seed), "--out", str(root / self.place)]
+        return ["ssil", "run", *to_flags(self.settings), "--seed", str(self.seed), "--out", str(root / self.place)]
 
 
 def finished(cell: Cell, root: Path) -> Record | None:

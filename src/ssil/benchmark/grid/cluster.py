@@ -10,7 +10,7 @@ from typing import Any
 import ray
 from ray.exceptions import RayError, RayTaskError
 
-from ssil.benchmark.config import over
+from ssil.benchmark.config import override
 from ssil.benchmark.grid import cluster_worker
 from ssil.benchmark.grid.cells import Cell
 from ssil.benchmark.grid.cluster_worker import STATE, News, Worker, kept
@@ -148,7 +148,7 @@ class _Crew:
         self.observer.started(job.cell)
         job.begun, home = True, self.root / job.cell.place
         job.held.enter_context(RunDirectory(home, "1").locked())
-        settings = over({"threads": max(1, int(self.cluster.cpus))}, job.cell.settings)
+        settings = override({"threads": max(1, int(self.cluster.cpus))}, job.cell.settings)
         command = replace(job.cell, settings=settings).command(self.root)
         files = {str(path.relative_to(home)): path.read_bytes() for path in kept(home)}
         self.jobs[job.actor.begin.remote(command, str(Path.cwd()), files)] = job

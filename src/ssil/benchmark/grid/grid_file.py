@@ -5,7 +5,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from ssil.benchmark.config import by_name, over, read_toml
+from ssil.benchmark.config import by_field_name, override, read_toml
 from ssil.benchmark.grid.cells import Cell
 from ssil.core.errors import UserError, did_you_mean
 
@@ -26,7 +26,7 @@ def read_spec(path: Path) -> list[Cell]:
     seeds = _seeds(path, spec.get("seeds", [0]))
     rows = list(_rows(path, methods, scenarios or {"": {}}))
     cells = [
-        Cell(name, row, seed, over(over(shared, scenario), settings))
+        Cell(name, row, seed, override(override(shared, scenario), settings))
         for seed, (row, settings, (name, scenario), own) in product(_all_seeds(seeds, methods), rows)
         if seed in (seeds if own is None else own)
     ]
@@ -56,14 +56,14 @@ def _rows(
         own = _seeds(path, table["seeds"]) if "seeds" in table else None
         settings = {"method": row} | {key: table[key] for key in table if key not in {"scenarios", "seeds"}}
         for name in chosen:
-            yield row, by_name(settings), (name, by_name(scenarios[name])), own
+            yield row, by_field_name(settings), (name, by_field_name(scenarios[name])), own
 
 
 def _shared(path: Path, settings: Any) -> dict[str, Any]:
     """A file of settings is looked for beside the grid's own."""
     if not isinstance(settings, str | dict):
         raise UserError(f"settings: {settings!r} in {path} is neither a table nor a file's path")
-    return by_name(read_toml(path.parent / settings) if isinstance(settings, str) else settings)
+    return by_field_name(read_toml(path.parent / settings) if isinstance(settings, str) else settings)
 
 
 def _tables(path: Path, spec: Mapping[str, Any], key: str) -> Mapping[str, Any]:

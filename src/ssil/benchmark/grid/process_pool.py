@@ -14,7 +14,7 @@ from tempfile import TemporaryFile
 from threading import Lock
 from typing import Any
 
-from ssil.benchmark.config import over
+from ssil.benchmark.config import override
 from ssil.benchmark.grid.cells import Cell
 from ssil.benchmark.grid.cluster_worker import alone
 
@@ -96,7 +96,7 @@ class _Crew:
 
     def _begin(self, cell: Cell, errors: int) -> "subprocess.Popen[str]":
         """In a session of its own: Ctrl-C reaches it through `stop` alone."""
-        settings = over({"threads": self.threads}, cell.settings)
+        settings = override({"threads": self.threads}, cell.settings)
         command = replace(cell, settings=settings).command(self.root)
         return subprocess.Popen(
             [sys.executable, "-m", *command, "--json"],
