@@ -38,7 +38,6 @@ from PIL import Image
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset, Sampler
 
-from ssil.cli.heap import keep_freed_memory
 from ssil.data.augmentation import Transform
 from ssil.data.cropping import NUMBERS, random_box
 from ssil.data.data_settings import DataSettings
@@ -47,6 +46,7 @@ from ssil.data.image_index import Files, ImageIndex, Preprocessing
 from ssil.data.load import find_image_index, load
 from ssil.data.prefetch import ahead
 from ssil.data.store.writer import prepare
+from ssil.learning.execution import keep_freed_memory
 
 SIZE, BATCH, WORKERS, SHORT_SIDE, WARM = 224, 64, 2, 256, 6
 LOOK = Preprocessing(SIZE)

@@ -25,7 +25,7 @@ from typing import NamedTuple
 import torch
 
 from scale_parts import PARTS, Act, Part, Scene, scene
-from ssil.cli.heap import M_MMAP_MAX, keep_freed_memory
+from ssil.learning.execution import M_MMAP_MAX, keep_freed_memory
 from ssil.nn.heads import LinearHead
 from ssil.nn.network import build, folded
 

@@ -3,16 +3,14 @@
 import json
 import os
 import re
-from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from PIL import Image
-from rich.console import Console
 
-from ssil.cli import data_progress, main
+from ssil.cli import main
 from ssil.cli.data import COMMANDS
 from ssil.data import load
 from ssil.data.data_settings import DataSettings
@@ -361,31 +359,3 @@ def test_bad_input(arguments: list[str], said: str, capsys: pytest.CaptureFixtur
 def test_every_help_has_an_example(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert ssil(command, "--help") == 0
     assert f"  ssil data {command}" in capsys.readouterr().out.partition("Examples:")[2]
-
-
-def test_a_bar_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
-    drawn = StringIO()
-    terminal = Console(file=drawn, force_terminal=True, width=80)
-    monkeypatch.setattr(data_progress, "console", lambda: terminal)
-    monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
-    clock = iter(range(100))
-    monkeypatch.setattr("time.monotonic", lambda: next(clock))
-    with data_progress.counting("preparing") as count:
-        assert isinstance(count, data_progress.Bar)
-        count(500, 2000)
-        count(1500, 2000)
-        count.bars.refresh()
-    assert re.search(r"preparing.* 75 %.* 1,000 images/s", drawn.getvalue())
-
-
-def test_lines_elsewhere(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    now = 0.0
-    monkeypatch.setattr("time.monotonic", lambda: now)
-    with data_progress.counting("preparing") as count:
-        for done in range(11):
-            now = 2.0 * done
-            count(100 + done, 1000)
-    first, *_ = lines = capsys.readouterr().err.splitlines()
-    assert len(lines) == 3
-    assert first == "preparing: 103 of 1,000 images, 0 images/s, 0:29:54 left"
-    assert isinstance(data_progress.counting("preparing", json=True), data_progress.Count)

@@ -18,7 +18,7 @@ from ssil.reproduction.paper_scenarios import find
 def resolved(monkeypatch: pytest.MonkeyPatch) -> list[RunConfig]:
     """The configurations that commands would have run."""
     seen: list[RunConfig] = []
-    monkeypatch.setattr("ssil.cli.launch.launch", lambda config, json: seen.append(config))
+    monkeypatch.setattr("ssil.cli.run_display.run_and_show", lambda config, json: seen.append(config))
     return seen
 
 

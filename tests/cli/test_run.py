@@ -1,4 +1,4 @@
-"""`ssil run` and `ssil show`, for people and for programs."""
+"""`ssil run` and `ssil show`: plain lines, JSON lines, interrupts."""
 
 import json
 import signal
@@ -10,8 +10,8 @@ import pytest
 
 import tiny_runs
 from ssil.benchmark.record import read_record
-from ssil.cli import main, watch
-from ssil.cli.interrupts import Interrupts
+from ssil.cli import main, progress
+from ssil.cli.run_display import RunProgress
 from ssil.learning.metrics import newest_share
 from ssil.learning.task import Pace
 
@@ -54,7 +54,7 @@ def test_lines(command: list[str], tmp_path: Path, capsys: pytest.CaptureFixture
 def test_an_epoch_gets_a_line_when_it_is_time(
     command: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(watch, "EVERY", 0.0)
+    monkeypatch.setattr(progress, "INTERVAL", 0.0)
     assert main(command) == 0
     assert "task 1/3, epoch 1/2: " in capsys.readouterr().out
 
@@ -98,16 +98,16 @@ def test_a_directory_of_another_run_is_refused(
 
 
 def _interrupt_at(step: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A Ctrl-C at the so-manieth step or end of an epoch."""
-    paces = []
+    """Press Ctrl-C at this step, where ends of epochs count as steps."""
+    paces, original = [], RunProgress.pace
 
-    def pace(self: watch.Lines, task: int, pace: Pace) -> None:
-        watch.Reporter.pace(self, task, pace)
+    def pace(self: RunProgress, task: int, pace: Pace) -> None:
+        original(self, task, pace)
         paces.append(pace)
         if len(paces) == step:
             signal.raise_signal(signal.SIGINT)
 
-    monkeypatch.setattr(watch.Lines, "pace", pace)
+    monkeypatch.setattr(RunProgress, "pace", pace)
 
 
 @pytest.mark.parametrize(("step", "task"), [(2, 1), (8, 2)])
@@ -145,22 +145,9 @@ def test_without_a_directory_nothing_is_kept(
 def test_interrupted_before_the_start(
     command: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("ssil.cli.launch.run", lambda *_: signal.raise_signal(signal.SIGINT))
+    monkeypatch.setattr("ssil.cli.run_display.run", lambda *_: signal.raise_signal(signal.SIGINT))
     assert main([*command, "--out", str(tmp_path / "a")]) == 130
     assert capsys.readouterr().err == "interrupted: nothing had been done yet\n"
-
-
-def test_signals_wait_only_once_and_only_in_training() -> None:
-    before = signal.getsignal(signal.SIGTERM)
-    with Interrupts() as interrupts:
-        with pytest.raises(KeyboardInterrupt):
-            signal.raise_signal(signal.SIGTERM)
-        interrupts.training = True
-        signal.raise_signal(signal.SIGTERM)
-        assert interrupts.requested
-        with pytest.raises(KeyboardInterrupt):
-            signal.raise_signal(signal.SIGINT)
-    assert signal.getsignal(signal.SIGTERM) == before
 
 
 @pytest.mark.slow

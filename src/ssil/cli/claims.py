@@ -55,14 +55,14 @@ def claims(
     """Check the paper's 20 claims: run what they need, and say which hold."""
     numbers = _numbers(claims or (QUICK if quick else "1-20"))
     count = (1 if quick else 3) if seeds is None else seeds
-    from ssil.cli.board import carry_out_left  # brings torch
+    from ssil.cli.grid_display import run_missing  # brings torch
     from ssil.reproduction.evidence import Evidence, cells
     from ssil.reproduction.paper_claims import CLAIMS, check
     from ssil.reproduction.presets import find_preset
 
     preset, asked = find_preset(data), [claim for claim in CLAIMS if claim.number in numbers]
     needed = cells(preset.at(data_root), [need for claim in asked for need in claim.needs], range(count))
-    complete = read_only or carry_out_left(needed, out, jobs, dry_run)
+    complete = read_only or run_missing(needed, out, jobs, dry_run)
     if dry_run:
         return
     evidence = Evidence(out, preset, tuple(range(count)))

@@ -8,11 +8,10 @@ from typing import Any, TextIO
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from ssil.classifier.learn_command import Limits, Published, drops, learn
-from ssil.cli.heap import keep_freed_memory
 from ssil.cli.interrupts import Interrupts
 from ssil.cli.model_page import needs_plotly, write_page
-from ssil.cli.terminal import console, json_line, table
-from ssil.cli.terminal_tables import seconds
+from ssil.cli.terminal import console, duration, json_line, table
+from ssil.learning.execution import keep_freed_memory
 from ssil.learning.task import Pace
 from ssil.learning.task import Progress as Course
 
@@ -80,7 +79,7 @@ def _tell(model: Path, made: Published) -> None:
     screen, entry, update = console(), made.version.history[-1], made.update
     _remark(made, sys.stdout)
     news = f"{len(entry['new'])} new class(es)" + (f", more of {len(entry['more'])}" if entry["more"] else "")
-    screen.print(f"version {made.version.number}: {news}, {entry['pictures']} pictures, {seconds(entry['seconds'])}")
+    screen.print(f"version {made.version.number}: {news}, {entry['pictures']} pictures, {duration(entry['seconds'])}")
     shown = table("quiz", "before", "after")
     shown.add_row("old classes", _percent(entry["old_before"]), _percent(entry["old_after"]))
     shown.add_row("new classes", "", _percent(entry["new_after"]))

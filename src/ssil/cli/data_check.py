@@ -3,7 +3,7 @@
 from cyclopts import App
 
 from ssil.cli.data_options import Choice, Name, Threads, known, packed, safe
-from ssil.cli.data_progress import counting
+from ssil.cli.progress import counting
 from ssil.cli.terminal import Json, json_line
 from ssil.core.errors import UserError
 from ssil.data.assemble import on_classes

@@ -6,7 +6,7 @@ from typing import Annotated
 from cyclopts import App, Parameter
 
 from ssil.cli.data_options import At
-from ssil.cli.data_progress import counting
+from ssil.cli.progress import counting
 from ssil.data.data_settings import DataSettings
 from ssil.data.load import load
 from ssil.data.png_export import export as write

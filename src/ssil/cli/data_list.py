@@ -10,7 +10,7 @@ import numpy as np
 from cyclopts import App, Parameter
 
 from ssil.cli.data_options import Choice, Name, Threads, packed, rows_of, used
-from ssil.cli.data_progress import counting
+from ssil.cli.progress import counting
 from ssil.core.errors import UserError
 from ssil.data.dataset import Dataset
 from ssil.data.image_index import Files, ImageIndex

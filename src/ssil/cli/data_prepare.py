@@ -9,7 +9,7 @@ from cyclopts import App, Parameter
 from rich.markup import escape
 
 from ssil.cli.data_options import Choice, Name, Threads, chosen, size, tell
-from ssil.cli.data_progress import counting
+from ssil.cli.progress import counting
 from ssil.cli.terminal import Json, console, json_line
 from ssil.data.assemble import on_classes
 from ssil.data.store import writer

@@ -11,7 +11,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from ssil.cli.data_options import Choice, Name, chosen, packed, safe, tell
-from ssil.cli.data_progress import counting
+from ssil.cli.progress import counting
 from ssil.cli.terminal import Json, console, json_line
 from ssil.core.errors import UserError
 from ssil.data.contact_sheet import contact_sheet, spread

@@ -83,18 +83,18 @@ def grid(
     from ssil.benchmark.grid.cells import finished
     from ssil.benchmark.grid.grid_file import read_spec
     from ssil.benchmark.results import find_runs
-    from ssil.cli.board import carry_out_left, results  # brings torch
+    from ssil.cli.grid_display import run_missing, seed_table  # imports torch
 
     cluster = _cluster(on, jobs, address=address, cpus=cpus, gpus=gpus, retries=retries)
     root, cells = out or Path("runs") / spec.stem, some(read_spec(spec), part)
-    complete = carry_out_left(cells, root, jobs, dry_run, cluster)
+    complete = run_missing(cells, root, jobs, dry_run, cluster)
     if dry_run:
         return
     screen = console()
     for scenario in dict.fromkeys(cell.scenario for cell in cells):
         folders = [root / cell.place for cell in cells if cell.scenario == scenario and finished(cell, root)]
         if folders:
-            screen.print(results(find_runs(folders), scenario))
+            screen.print(seed_table(find_runs(folders), scenario))
     screen.print(f"kept in {root} (see: ssil report {root} --out report)")
     if not complete:
         raise SystemExit(1)

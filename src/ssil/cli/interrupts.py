@@ -1,9 +1,13 @@
-"""Ctrl-C: the first asks for a stop that keeps the state, the second stops at once."""
+"""Ctrl-C and SIGTERM: the first lets a run reach its next step and keep its state, the second stops it at once.
+
+Every interrupt ends as a KeyboardInterrupt, whose message (what is kept, how to go on) `ssil.cli.main` prints before
+it returns exit code 130.
+"""
 
 import shlex
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType, TracebackType
@@ -13,7 +17,7 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 class Interrupts:
-    """While it is entered, SIGINT and SIGTERM only set `requested`, once training has begun and the first time."""
+    """A context in which the first signal only sets `requested`, provided that `training` is set."""
 
     def __init__(self) -> None:
         self.training = self.requested = False
@@ -34,15 +38,30 @@ class Interrupts:
 
 
 @contextmanager
-def saying_how_to_go_on(out: Path | None) -> Iterator[None]:
-    """Give an interrupt the line that says what is kept."""
+def sigterm_as_ctrl_c() -> Iterator[None]:
+    """Let SIGTERM raise a KeyboardInterrupt, as Ctrl-C does."""
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+@contextmanager
+def explained_interrupt(explain: Callable[[], str]) -> Iterator[None]:
+    """Give a KeyboardInterrupt the message that `explain` returns at that moment."""
     try:
         yield
     except KeyboardInterrupt:
-        raise KeyboardInterrupt(_kept(out)) from None
+        raise KeyboardInterrupt(explain()) from None
 
 
-def _kept(out: Path | None) -> str:
+def what_a_run_keeps(out: Path | None) -> str:
+    """Return the message for an interrupted run: what is kept in `out`, and the command that goes on."""
     if out is None:
         return "without --out nothing is kept"
     if not out.exists():

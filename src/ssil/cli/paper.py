@@ -60,7 +60,7 @@ def paper(
     read_only: ReadOnly = False,
 ) -> None:
     """List the paper's tables and figures, or run what they need and make them."""
-    from ssil.cli.board import carry_out_left  # brings torch and matplotlib
+    from ssil.cli.grid_display import run_missing  # brings torch and matplotlib
     from ssil.reproduction.evidence import Evidence, cells
     from ssil.reproduction.presets import find_preset
 
@@ -70,7 +70,7 @@ def paper(
         _list()
         return
     needed = cells(preset.at(data_root), _needs(chosen, preset, only), range(seeds))
-    complete = read_only or carry_out_left(needed, out, jobs, dry_run)
+    complete = read_only or run_missing(needed, out, jobs, dry_run)
     if dry_run:
         return
     _make(chosen, Evidence(out, preset, tuple(range(seeds))))

@@ -41,6 +41,6 @@ def run(
 ) -> None:
     """Learn a stream of tasks with a method, or go on with it."""
     settings = resolve(config, scenario, flags)
-    from ssil.cli.launch import launch  # brings all of torch, which `ssil run --help` need not wait for
+    from ssil.cli.run_display import run_and_show  # brings all of torch, which `ssil run --help` need not wait for
 
-    launch(settings, json)
+    run_and_show(settings, json)

@@ -1,4 +1,4 @@
-"""Where a command's words go, and how its tables look."""
+"""Output of all commands: the console, JSON lines, tables, durations, and the options that commands share."""
 
 import sys
 from json import dumps
@@ -9,9 +9,8 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console, JustifyMethod
 from rich.table import Table
 
-Json = Annotated[bool, Parameter(negative="", show_default=False, help="print a JSON object a line, for programs")]
+Json = Annotated[bool, Parameter(negative="", show_default=False, help="print one JSON object per line, for programs")]
 """The flag --json."""
-
 
 Trust = Annotated[
     list[str] | None,
@@ -19,26 +18,38 @@ Trust = Annotated[
 ]
 """The option --trust."""
 
-WORD = 10
-"""The least width of a column of words: a narrow terminal folds them, but never hides them."""
+MIN_TEXT_WIDTH = 10
+"""The minimum width of a text column: a narrow terminal folds text, but never hides it."""
 
 
 def console() -> Console:
-    """The terminal; a pipe or a file gets lines as long as they need to be."""
+    """Return a console for stdout; into a pipe or a file it writes lines of any length."""
     terminal = sys.stdout.isatty()
     return Console(highlight=False, soft_wrap=not terminal, width=None if terminal else 240)
 
 
 def json_line(**value: Any) -> None:
-    """An object on a line of its own, at once."""
+    """Print `value` as a JSON object on one line, and flush."""
     print(dumps(value, default=str), flush=True)
 
 
 def table(*columns: str, words: int = 1, title: str | None = None) -> Table:
-    """An empty table; the first so many columns hold words, the others numbers."""
-    made = Table(box=SIMPLE_HEAD, show_edge=False, title=title, title_justify="left", title_style="bold")
+    """Return an empty table whose first `words` columns hold text and whose other columns hold numbers."""
+    empty = Table(box=SIMPLE_HEAD, show_edge=False, title=title, title_justify="left", title_style="bold")
     for index, column in enumerate(columns):
         justify: JustifyMethod = "left" if index < words else "right"
-        least = WORD if index < words else None
-        made.add_column(column, justify=justify, overflow="fold", no_wrap=index >= words, min_width=least)
-    return made
+        width = MIN_TEXT_WIDTH if index < words else None
+        empty.add_column(column, justify=justify, overflow="fold", no_wrap=index >= words, min_width=width)
+    return empty
+
+
+def duration(seconds: float) -> str:
+    """Return a duration as text.
+
+    >>> duration(8.24), duration(125), duration(7320)
+    ('8.2 s', '2 min 05 s', '2 h 02 min')
+    """
+    if seconds < 60:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes} min {rest:02d} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60:02d} min"

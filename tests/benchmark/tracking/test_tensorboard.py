@@ -10,7 +10,7 @@ import tiny_runs
 from ssil.benchmark.record import Record, read_record
 from ssil.benchmark.tracking.backends import BACKENDS, TensorBoard, history, settings
 from ssil.benchmark.tracking.tracker import Tracker, tracker
-from ssil.cli import launch, main
+from ssil.cli import main, run_display
 
 # ---- TensorBoard
 
@@ -113,9 +113,9 @@ def test_a_missing_package_is_named_before_anything_is_written(
 
 def test_of_several_processes_only_the_first_tracks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     config = tiny_runs.config(tmp_path / "patterns.npz", track="tensorboard", out=tmp_path / "out")
-    assert launch._tracker(config, json=True) is not None
+    assert run_display._tracker(config, json=True) is not None
     monkeypatch.setenv("LOCAL_RANK", "1")
-    assert launch._tracker(config, json=True) is None
+    assert run_display._tracker(config, json=True) is None
 
 
 def test_nobody_asked() -> None:

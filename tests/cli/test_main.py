@@ -81,7 +81,7 @@ def test_an_unforeseen_error_is_not_hidden(monkeypatch: pytest.MonkeyPatch) -> N
     def broken(*_: object) -> None:
         raise ZeroDivisionError
 
-    monkeypatch.setattr("ssil.cli.launch.run", broken)
+    monkeypatch.setattr("ssil.cli.run_display.run", broken)
     with pytest.raises(ZeroDivisionError):
         main(["run"])
 

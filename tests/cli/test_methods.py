@@ -1,4 +1,4 @@
-"""`ssil methods`, `ssil datasets`, `ssil scenarios`."""
+"""`ssil methods`."""
 
 import json
 from pathlib import Path
@@ -7,9 +7,7 @@ from typing import Any
 import pytest
 
 from ssil.cli import main
-from ssil.data import load
 from ssil.learning.registry import recipes
-from ssil.reproduction.paper_scenarios import scenarios
 
 
 def _objects(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> list[dict[str, Any]]:
@@ -34,21 +32,6 @@ def test_a_method(capsys: pytest.CaptureFixture[str]) -> None:
     assert entry["options"]["temperature"] == {"type": "float", "default": 2.0}
     assert [entry["profiles"][name]["kd_tau_sq"] for name in ("paper", "official", "quick")] == [False, True, False]
     assert entry["profiles"]["quick"]["epochs"] < entry["profiles"]["paper"]["epochs"]
-
-
-def test_datasets(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["datasets"]) == 0
-    shown = capsys.readouterr().out
-    assert all(info.name in shown for info in load.describe())
-    assert _objects(["datasets"], capsys) == [info._asdict() for info in load.describe()]
-
-
-def test_scenarios(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["scenarios"]) == 0
-    shown = capsys.readouterr().out.splitlines()
-    row = next(line.split() for line in shown if "imagenet-largebase-fixed-t10-10k" in line)
-    assert row == ["32", "imagenet-largebase-fixed-t10-10k", "500,", "then", "50", "32", "yes"]
-    assert [entry["name"] for entry in _objects(["scenarios"], capsys)] == [one.name for one in scenarios()]
 
 
 def test_a_method_with_an_option_that_must_be_given(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

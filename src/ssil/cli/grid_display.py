@@ -1,0 +1,180 @@
+"""Carry out the runs of a grid that are missing and show them: a live table on a terminal, plain lines elsewhere."""
+
+import shlex
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+
+from ssil.benchmark.estimates import estimate
+from ssil.benchmark.grid.cells import Cell, finished
+from ssil.benchmark.grid.forecast import expected, probe, remaining
+from ssil.benchmark.grid.process_pool import GridObserver, Outcome, carry_out
+from ssil.benchmark.record import Record
+from ssil.benchmark.results import Run, variants
+from ssil.cli.interrupts import explained_interrupt, sigterm_as_ctrl_c
+from ssil.cli.progress import progress_display
+from ssil.cli.terminal import console, duration, table
+from ssil.core.errors import UserError
+from ssil.learning.metrics import newest_share
+
+if TYPE_CHECKING:
+    from ssil.benchmark.grid.cluster import Cluster  # needs ray, an optional package
+
+RECENT = 8
+"""How many of the runs that ended last the live table shows."""
+
+
+def run_missing(
+    cells: Sequence[Cell], root: Path, jobs: int, dry_run: bool = False, cluster: "Cluster | None" = None
+) -> bool:
+    """Run the cells that are not finished, or with `dry_run` print what would be run.
+
+    Args:
+        cells: The runs of the grid.
+        root: The directory that holds the run directories.
+        jobs: How many runs to train at once, without a cluster.
+        dry_run: Whether to print commands and times instead of running.
+        cluster: Where to run instead of in processes of this machine.
+
+    Returns:
+        Whether all cells are finished now.
+
+    Raises:
+        UserError: If `jobs` is not positive.
+    """
+    if jobs < 1:
+        raise UserError(f"jobs: {jobs} is not a number of processes; give 1 or more")
+    done = {cell: record for cell in cells if (record := finished(cell, root))}
+    known = {cell: record.summary.seconds for cell, record in done.items() if record.summary}
+    missing = [cell for cell in cells if cell not in done]
+    with cluster.joined() if cluster else nullcontext(jobs) as at_once:
+        if dry_run:
+            _print_plan(missing, len(done), known, root, at_once)
+            return False
+        return _run_all(missing, known, root, at_once, cluster)
+
+
+def _run_all(
+    cells: Sequence[Cell], known: Mapping[Cell, float], root: Path, jobs: int, cluster: "Cluster | None"
+) -> bool:
+    """Run the cells, print those that failed to stderr, and return whether none did."""
+    progress = GridProgress(cells, known, jobs)
+    kept = f"what is done is kept in {root}; the same command goes on"
+    with sigterm_as_ctrl_c(), explained_interrupt(lambda: kept), progress.display:
+        outcomes = cluster.carry_out(cells, root, progress) if cluster else carry_out(cells, root, jobs, progress)
+    failed = [outcome for outcome in outcomes if outcome.code]
+    for outcome in failed:
+        print(f"failed: {outcome.cell.place}: {outcome.reason}", file=sys.stderr)
+    return not failed
+
+
+def _print_plan(cells: Sequence[Cell], done: int, known: Mapping[Cell, float], root: Path, jobs: int) -> None:
+    """Print the command and the expected time of each run, and the time of all."""
+    screen = console()
+    if cells and not known and (guess := probe(cells[0])):
+        known = {cells[0]: guess}
+    for cell in cells:
+        time_needed = expected(cell, known)
+        about = f"  # about {duration(time_needed)}" if time_needed else ""
+        screen.print(f"{shlex.join(cell.command(root))}{about}", soft_wrap=True, markup=False)
+    total = remaining(dict.fromkeys(cells, 0.0), known, jobs)
+    cost = f"about {duration(total)}, {jobs} at once" if total is not None else "their duration is unknown"
+    screen.print(f"{done} of {done + len(cells)} runs are done" + (f"; the others: {cost}" if cells else ""))
+
+
+class GridProgress(GridObserver):
+    """Show the runs of a grid: those that are training, and those that ended last.
+
+    Args:
+        cells: The runs to carry out.
+        known: The seconds that finished runs took, from which the time left is estimated.
+        jobs: How many runs train at once.
+    """
+
+    def __init__(self, cells: Sequence[Cell], known: Mapping[Cell, float], jobs: int) -> None:
+        self.cells, self.known, self.jobs = list(cells), dict(known), jobs
+        self.display = progress_display(above=self._table)
+        self.running: dict[Cell, float] = {}
+        """When each running cell began its current task."""
+        self.tasks: dict[Cell, dict[int, dict[str, Any]]] = {}
+        """The records of each cell's finished tasks, by task number."""
+        self.outcomes: list[Outcome] = []
+
+    def started(self, cell: Cell) -> None:
+        """Show that a run has started."""
+        self.running[cell] = time.monotonic()
+        self.display.log(f"{cell.place}: begins")
+
+    def learnt(self, cell: Cell, task: dict[str, Any]) -> None:
+        """Keep the record of a finished task."""
+        self.tasks.setdefault(cell, {})[task["task"]] = task
+        self.running[cell] = time.monotonic()
+
+    def lost(self, cell: Cell) -> None:
+        """Show that a run's worker died."""
+        del self.running[cell]
+        self.display.log(f"{cell.place}: its worker died; it goes on from its last checkpoint")
+
+    def ended(self, outcome: Outcome) -> None:
+        """Show how a run ended, and how long the others will take."""
+        cell, seconds = outcome.cell, self._seconds(outcome.cell)
+        self.running.pop(cell, None)
+        self.outcomes.append(outcome)
+        if not outcome.code:
+            self.known[cell] = seconds
+        self.display.log(f"{cell.place}: {self._end(outcome)}, {duration(seconds)}; {self._status()}")
+
+    def _status(self) -> str:
+        """Return how many runs have ended, and about how long the others will take."""
+        ended = {outcome.cell for outcome in self.outcomes}
+        left = {cell: self._seconds(cell) for cell in self.cells if cell not in ended}
+        time_left = remaining(left, dict(self.known), self.jobs)
+        about = f", about {duration(time_left)} left" if time_left else ""
+        return f"{len(self.outcomes)} of {len(self.cells)} runs ended{about}"
+
+    def _seconds(self, cell: Cell) -> float:
+        """Return for how long a run has trained, in this process and before."""
+        began = self.running.get(cell)
+        tasks: float = sum(task["seconds"] for task in [*self.tasks.get(cell, {}).values()])
+        return tasks + (time.monotonic() - began if began else 0.0)
+
+    def _newest(self, cell: Cell) -> tuple[str, str]:
+        """Return the number and the accuracy of a run's last finished task."""
+        tasks = [*self.tasks.get(cell, {}).values()]
+        return (str(tasks[-1]["task"]), f"{tasks[-1]['top1']:.1f}") if tasks else ("-", "-")
+
+    def _end(self, outcome: Outcome) -> str:
+        if outcome.code == 130:
+            return "stopped, its state is kept"
+        if outcome.code:
+            return f"failed ({outcome.reason or f'exit code {outcome.code}'})"
+        return f"done, last top-1 {self._newest(outcome.cell)[1]}"
+
+    def _table(self, height: int) -> RenderableType:
+        """Return the live table; it is drawn by a thread of its own, so that it reads copies."""
+        rows = table("run", "state", "task", "top-1", "time", words=2)
+        recent = [(one.cell, self._end(one).partition(",")[0].partition(" (")[0]) for one in self.outcomes[-RECENT:]]
+        for cell, state in [*recent, *((cell, "[bold]running") for cell in [*self.running])]:
+            rows.add_row(str(cell.place), state, *self._newest(cell), duration(self._seconds(cell)))
+        return Group(rows, self._status())
+
+
+def seed_table(runs: Sequence[Run], title: str) -> Table:
+    """Return a table of means and standard deviations over the seeds, one row per variant."""
+    rows = table("run", "seeds", "average top-1", "average top-5", "last top-1", "on the newest", title=title)
+    for name, members in variants(runs).items():
+        rows.add_row(name, str(len(members)), *_seed_cells([run.record for run in members]))
+    return rows
+
+
+def _seed_cells(records: Sequence[Record]) -> Iterator[str]:
+    summaries = [record.summary for record in records if record.summary]
+    for field in ("average_top1", "average_top5", "last_top1"):
+        yield estimate([getattr(summary, field) for summary in summaries]).text()
+    yield f"{estimate([newest_share(record.tasks[-1].confusion) for record in records]).text()} %"
