@@ -32,7 +32,7 @@ def results(folder: Path) -> dict[str, Any]:
     return {name: value for name, value in tiny_runs.timeless(read_record(folder)).items() if name != "config"}
 
 
-def test_check_40_a_branch_of_the_chains_own_method_is_the_chain(dataset: Path, tmp_path: Path) -> None:
+def test_a_branch_of_the_chains_own_method_is_the_chain(dataset: Path, tmp_path: Path) -> None:
     out = branched(dataset, tmp_path, "ce_gkd")
     assert results(out / "ce_gkd") == results(out)
 

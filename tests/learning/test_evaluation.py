@@ -62,7 +62,7 @@ def test_the_first_task_has_no_old_classes(plan: Plan) -> None:
     assert predictions.top.shape == (5, 4)
 
 
-def test_check_36_mean_chances_add_up_to_one(plan: Plan) -> None:
+def test_mean_chances_add_up_to_one(plan: Plan) -> None:
     """Fig. 6c: C_old * old mean + C_new * new mean = 1."""
     predictions = predict(untrained(plan, 2), torch.arange(28), plan.stream.test, plan.context)["main"]
     total = 4 * predictions.softmax_old + 3 * predictions.softmax_new
@@ -97,7 +97,7 @@ def test_teacher_ratio_counts_tasks(plan: Plan, favourite: int, shares: list[flo
     assert teacher_ratios(snapshot, plan.stream.tasks[1].indices, plan.context) == {"main": shares}
 
 
-def test_check_36_teacher_ratios_add_up_to_one(plan: Plan) -> None:
+def test_teacher_ratios_add_up_to_one(plan: Plan) -> None:
     two, one = (teacher_ratios(untrained(plan, n), plan.stream.tasks[1].indices, plan.context)["main"] for n in (2, 1))
     assert sum(two) == pytest.approx(1)
     assert one == [1.0]

@@ -40,7 +40,7 @@ def ids(indices: Tensor) -> set[int]:
 @pytest.mark.parametrize("split", SPLITS)
 @some
 @given(old=sizes, new=sizes)
-def test_check_24_training_and_validation_share_nothing(split: Choice, old: list[int], new: list[int]) -> None:
+def test_training_and_validation_share_nothing(split: Choice, old: list[int], new: list[int]) -> None:
     """And lose nothing; each image stays on its side, a class keeps at least half, and the split is a function."""
     pool, classes = task(old, new)
     held, rest = split(pool, classes, RANDOM), without(split)(pool, classes, RANDOM)
@@ -55,7 +55,7 @@ def test_check_24_training_and_validation_share_nothing(split: Choice, old: list
 
 @some
 @given(sizes, sizes)
-def test_check_24_per_class_counts_are_equal(old: list[int], new: list[int]) -> None:
+def test_per_class_counts_are_equal(old: list[int], new: list[int]) -> None:
     """A class of one image has none to give; without any from old or from new classes there is nothing to compare."""
     pool, classes = task(old, new)
     each = max(1, min(old + new) // 10)

@@ -110,7 +110,7 @@ def test_before_the_first_task_the_previous_model_is_a_fresh_one(plan: Plan) -> 
     assert all(map(torch.equal, weights(after.network), weights(expected)))
 
 
-def test_check_33_only_the_head_moves_where_it_is_trained_alone(plan: Plan) -> None:
+def test_only_the_head_moves_where_it_is_trained_alone(plan: Plan) -> None:
     """The backbone's weights and buffers are the same bit for bit: no step, no weight decay, no batch statistics."""
     ends: dict[str, Network] = {}
     seen = Seen()

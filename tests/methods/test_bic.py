@@ -68,7 +68,7 @@ def phase(name: str, profile: str = "paper", classes: ClassTable = TWO, **option
 
 
 @pytest.mark.parametrize("classes", [TWO, THREE])
-def test_check_23_lambda_is_the_share_of_old_classes(classes: ClassTable) -> None:
+def test_lambda_is_the_share_of_old_classes(classes: ClassTable) -> None:
     """The main loss and its slopes against the equations, of the teacher's scores and the student's raw logits."""
     mine, corrected = logits(6, classes.seen).requires_grad_(), logits(6, classes.old)
     view, labels = TeacherOutput(Output(-corrected, corrected[:, :0]), corrected), [0, 1, 2, 3, 4, classes.old]
@@ -85,19 +85,19 @@ def test_check_23_lambda_is_the_share_of_old_classes(classes: ClassTable) -> Non
         assert (6 * gradient[row]).tolist() == pytest.approx(slopes, abs=1e-8)
 
 
-def test_check_23_the_first_task_is_cross_entropy() -> None:
+def test_the_first_task_is_cross_entropy() -> None:
     values, first = logits(4, 3), ClassTable(("?",) * 3, (0, 3))
     terms = weighed_by_classes(2.0)(step(values, [0, 1, 2, 0], first))
     assert list(terms) == ["ce"]
     assert torch.equal(terms["ce"].values, F.cross_entropy(values, torch.tensor([0, 1, 2, 0]), reduction="none"))
 
 
-def test_check_23_no_correction_changes_nothing() -> None:
+def test_no_correction_changes_nothing() -> None:
     output = Output(logits(5, 7), logits(5, 0))
     assert torch.equal(Correction()(output, THREE), output.logits)
 
 
-def test_check_23_a_correction_is_of_the_last_block_alone() -> None:
+def test_a_correction_is_of_the_last_block_alone() -> None:
     output = Output(logits(5, 7), logits(5, 0))
     scores = correction(0.5, -2.0)(output, THREE).detach()
     assert torch.equal(scores[:, :5], output.logits[:, :5])

@@ -11,7 +11,7 @@ from torch import Tensor
 
 import oracles
 import tiny_runs
-from followed_methods import IMAGES, Lesson, copied, follow, plan_for
+from followed_methods import IMAGES, TaskTrace, copied, follow, plan_for
 from ssil.benchmark.run_setup import Plan
 from ssil.learning.batches import Pool
 from ssil.learning.engine import learn, start
@@ -37,19 +37,19 @@ def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def lessons(dataset: Path) -> tuple[Lesson, ...]:
+def lessons(dataset: Path) -> tuple[TaskTrace, ...]:
     return follow("bic", dataset, **ORIGINAL)
 
 
-def test_the_first_task_is_the_joint_models(lessons: tuple[Lesson, ...], dataset: Path) -> None:
+def test_the_first_task_is_the_joint_models(lessons: tuple[TaskTrace, ...], dataset: Path) -> None:
     mine, joint = copied(lessons[0].snapshot), copied(follow("joint", dataset)[0].snapshot)
     assert all(torch.equal(mine[name], joint[name]) for name in joint)
     assert numbers(lessons[0].snapshot.scorers[MAIN]) == (1.0, 0.0)
 
 
-def test_check_24_the_teacher_of_the_second_task_is_uncorrected(lessons: tuple[Lesson, ...]) -> None:
+def test_the_teacher_of_the_second_task_is_uncorrected(lessons: tuple[TaskTrace, ...]) -> None:
     """That of the third has the second's correction, on the second's block alone."""
-    second, third = ([view for seen in lesson.seen for view in seen.teachers.values()] for lesson in lessons[1:])
+    second, third = ([view for seen in lesson.calls for view in seen.teachers.values()] for lesson in lessons[1:])
     assert second
     assert all(torch.equal(view.scores, view.output.logits) for view in second)
     alpha, beta = numbers(lessons[1].snapshot.scorers[MAIN])
@@ -60,16 +60,16 @@ def test_check_24_the_teacher_of_the_second_task_is_uncorrected(lessons: tuple[L
         assert torch.allclose(view.scores, torch.cat([raw[:, :3], alpha * raw[:, 3:] + beta], 1))
 
 
-def test_check_24_held_out_images_are_not_trained_on(lessons: tuple[Lesson, ...], dataset: Path) -> None:
+def test_held_out_images_are_not_trained_on(lessons: tuple[TaskTrace, ...], dataset: Path) -> None:
     """And each epoch of the correction shows all of them, in an incomplete batch too."""
     plan = plan_for("bic", dataset)
     for lesson in lessons[1:]:
         pool = Pool(lesson.task.indices, lesson.memory.indices, plan.context.samples.labels)
         held = per_class(pool, lesson.task.classes, plan.context.random, 0.1)
-        main = [seen for seen in lesson.seen if seen.phase.name == "main"]
+        main = [seen for seen in lesson.calls if seen.phase.name == "main"]
         assert main
         assert not torch.isin(torch.cat([seen.indices for seen in main]), held.all).any()
-        bias = [seen.labels for seen in lesson.seen if seen.phase.name == "bias"]
+        bias = [seen.labels for seen in lesson.calls if seen.phase.name == "bias"]
         expected = pool.labels[held.all].sort().values
         epochs = torch.cat(bias).view(4, len(held.all))
         assert all(torch.equal(epoch.sort().values, expected) for epoch in epochs)
@@ -101,7 +101,7 @@ def easy_plan(easy: Path, epochs: int = 3, batch: int = 64, **options: Any) -> P
     return plan_for("bic", easy, task_sizes=(4, 2), memory=30, precision="64-true", options=options, **length)
 
 
-def test_check_23_the_correction_leaves_the_network_alone(easy: Path) -> None:
+def test_the_correction_leaves_the_network_alone(easy: Path) -> None:
     """Bit for bit, batch norm's statistics too; the last correction is no start for the next, only the teacher's."""
     plan = easy_plan(easy, bias_lr=1e-9)
     snapshot, memory = first_task(plan)
@@ -166,7 +166,7 @@ def test_the_correction_is_gradient_descent_by_loops(easy: Path) -> None:
 def test_official_may_have_nothing_to_correct_with(dataset: Path) -> None:
     """A tenth of nine exemplars: no step, no correction, and all images are trained on."""
     for lesson in follow("bic", dataset, validation="official")[1:]:
-        assert {seen.phase.name for seen in lesson.seen} == {"main"}
+        assert {seen.phase.name for seen in lesson.calls} == {"main"}
         assert numbers(lesson.snapshot.scorers[MAIN]) == (1.0, 0.0)
 
 
@@ -176,4 +176,4 @@ def test_original_holds_out_in_the_first_task(dataset: Path) -> None:
     pool = Pool(first.task.indices, first.task.indices[:0], plan.context.samples.labels)
     held = per_class(pool, first.task.classes, plan.context.random, 0.1).all
     assert len(held) > 0
-    assert not torch.isin(torch.cat(first.asked), held).any()
+    assert not torch.isin(torch.cat(first.fetched), held).any()

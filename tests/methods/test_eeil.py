@@ -9,7 +9,7 @@ from torch import Tensor
 
 import oracles
 import tiny_runs
-from followed_methods import Lesson, Seen, follow, plan_for
+from followed_methods import LossCall, TaskTrace, follow, plan_for
 from ssil.benchmark.runner import run
 from ssil.core.classes import ClassTable
 from ssil.learning import stages
@@ -216,16 +216,16 @@ def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def lessons(dataset: Path) -> tuple[Lesson, ...]:
+def lessons(dataset: Path) -> tuple[TaskTrace, ...]:
     """Three, one and two classes, 9 exemplars in all."""
     return follow("eeil", dataset)
 
 
-def tuning(lesson: Lesson) -> list[Seen]:
-    return [seen for seen in lesson.seen if seen.phase.name == "balanced"]
+def tuning(lesson: TaskTrace) -> list[LossCall]:
+    return [seen for seen in lesson.calls if seen.phase.name == "balanced"]
 
 
-def test_check_32_the_balanced_set_has_q_images_of_each_class(lessons: tuple[Lesson, ...], dataset: Path) -> None:
+def test_the_balanced_set_has_q_images_of_each_class(lessons: tuple[TaskTrace, ...], dataset: Path) -> None:
     """q = 3 and 2, the memory's least; no image beyond it is trained on, and none of it is left out for good."""
     context = plan_for("eeil", dataset).context
     assert not tuning(lessons[0])
@@ -239,7 +239,7 @@ def test_check_32_the_balanced_set_has_q_images_of_each_class(lessons: tuple[Les
         assert len(asked) == 2 * 12  # two epochs of three batches of 4
 
 
-def test_check_32_the_tuning_starts_from_its_teacher(dataset: Path) -> None:
+def test_the_tuning_starts_from_its_teacher(dataset: Path) -> None:
     """Without batch statistics the first step's distillation is 0; it stays no longer than that."""
     config = tiny_runs.config(dataset, method="eeil", task_sizes=(3, 1, 2), memory=9, epochs=4, batch=64, norm="group")
     for distil in ("new", "all"):
@@ -250,10 +250,10 @@ def test_check_32_the_tuning_starts_from_its_teacher(dataset: Path) -> None:
         assert last["balanced"]["kd"][1] > 1e-6
 
 
-def test_the_tunings_teacher_is_the_model_after_the_main_phase(lessons: tuple[Lesson, ...]) -> None:
+def test_the_tunings_teacher_is_the_model_after_the_main_phase(lessons: tuple[TaskTrace, ...]) -> None:
     """It knows the new classes, and it is not the model of the task before."""
     for lesson in lessons[1:]:
-        for seen in lesson.seen:
+        for seen in lesson.calls:
             (view,) = seen.teachers.values()
             tuned = seen.phase.name == "balanced"
             assert view.output.logits.shape[1] == (lesson.task.classes.seen if tuned else lesson.task.classes.old)

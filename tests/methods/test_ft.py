@@ -70,7 +70,7 @@ def test_a_new_head_owes_nothing_to_the_old_one() -> None:
     assert all(torch.equal(one[name], other[name]) for name in ("weight", "bias"))
 
 
-def test_check_34_all_three_share_their_weights(dataset: Path) -> None:
+def test_all_three_share_their_weights(dataset: Path) -> None:
     """Also where the head is drawn anew, which is another training."""
     last = {}
     for ft_head in ("keep", "reset"):

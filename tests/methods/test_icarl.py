@@ -164,7 +164,7 @@ def test_a_mean_by_hand() -> None:
     assert scorer(Output(query, query), task_ends.table(1)).item() == pytest.approx(-2 + 2 * 0.1**0.5)
 
 
-def test_check_31_a_query_at_a_class_mean_is_of_that_class() -> None:
+def test_a_query_at_a_class_mean_is_of_that_class() -> None:
     scorer = fitted(draw(10, 4), LABELS, THREE)
     queries = 5 * scorer.means
     scores = scorer(Output(queries, queries), THREE)
@@ -172,7 +172,7 @@ def test_check_31_a_query_at_a_class_mean_is_of_that_class() -> None:
     assert scores.diagonal().tolist() == pytest.approx([0.0] * 6, abs=1e-12)
 
 
-def test_check_31_a_rotation_of_all_features_changes_nothing() -> None:
+def test_a_rotation_of_all_features_changes_nothing() -> None:
     rotation = torch.linalg.qr(draw(4, 4, seed=9)).Q
     features, queries = draw(10, 4), draw(20, 4, seed=1)
     before = fitted(features, LABELS, THREE)(Output(queries, queries), THREE)
@@ -181,7 +181,7 @@ def test_check_31_a_rotation_of_all_features_changes_nothing() -> None:
     torch.testing.assert_close(after, before)
 
 
-def test_check_31_the_five_best_are_the_five_nearest() -> None:
+def test_the_five_best_are_the_five_nearest() -> None:
     scorer, queries = fitted(draw(10, 4), LABELS, THREE), draw(20, 4, seed=1)
     best = scorer(Output(queries, queries), THREE).topk(5).indices
     distances = torch.cdist(queries / queries.norm(dim=1, keepdim=True), scorer.means)

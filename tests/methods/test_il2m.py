@@ -83,7 +83,7 @@ def test_the_rule_by_hand() -> None:
 
 @some
 @given(seeds)
-def test_check_26_an_old_answer_is_the_softmax(seed: int) -> None:
+def test_an_old_answer_is_the_softmax(seed: int) -> None:
     scorer, logits = random_scorer(seed), draw(20, 6, seed=seed + 2)
     sees_old = logits.argmax(1) < THREE.old
     chances, scores = logits.softmax(1), scorer(Output(logits, logits), THREE)
@@ -93,7 +93,7 @@ def test_check_26_an_old_answer_is_the_softmax(seed: int) -> None:
 
 @some
 @given(seeds)
-def test_check_26_new_classes_keep_their_values(seed: int) -> None:
+def test_new_classes_keep_their_values(seed: int) -> None:
     scorer, logits = random_scorer(seed), draw(20, 6, seed=seed + 2)
     scores = scorer(Output(logits, logits), THREE)
     assert torch.equal(scores[:, THREE.old :], logits.softmax(1)[:, THREE.old :])
@@ -101,13 +101,13 @@ def test_check_26_new_classes_keep_their_values(seed: int) -> None:
 
 @some
 @given(seeds)
-def test_check_26_equal_statistics_change_nothing(seed: int) -> None:
+def test_equal_statistics_change_nothing(seed: int) -> None:
     means, logits = draw(6, seed=seed).sigmoid(), draw(20, 6, seed=seed + 1)
     scorer = told(means, means, torch.full((3,), 0.7, dtype=torch.float64))
     assert torch.equal(scorer(Output(logits, logits), THREE), logits.softmax(1))
 
 
-def test_check_26_the_first_task_changes_nothing() -> None:
+def test_the_first_task_changes_nothing() -> None:
     logits, classes = draw(20, 6, seed=0), task_ends.table(6)
     scorer = Rectified().double()
     scorer.fit(task_ends.end(classes, [0, 1, 2, 3, 4, 5] * 3, range(18), [], Output(logits, logits)))

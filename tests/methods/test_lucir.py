@@ -80,7 +80,7 @@ def test_the_ranking_reaches_the_scale_only_if_asked_to(leaks: bool, reached: bo
 
 
 @pytest.mark.parametrize(("task", "weight"), [(2, 10.0), (10, 30.0)])
-def test_check_28_less_forget_weighs_more_with_every_task(task: int, weight: float) -> None:
+def test_less_forget_weighs_more_with_every_task(task: int, weight: float) -> None:
     """lambda_t = 10 * sqrt(C_{t-1} / m): with ten equal tasks sqrt(1) in the second, sqrt(9) in the tenth."""
     classes = ClassTable(("?",) * 4 * task, tuple(range(0, 4 * task + 1, 4)))
     batch, old = step([0, 1], classes)
@@ -95,7 +95,7 @@ def test_a_single_new_class_is_not_held_back() -> None:
     torch.testing.assert_close(terms(batch, min_group=1)["less_forget"].values, 10 * sqrt(5) * distance)
 
 
-def test_check_28_old_rows_stand_still_and_all_else_learns(dataset: Path) -> None:
+def test_old_rows_stand_still_and_all_else_learns(dataset: Path) -> None:
     lessons = follow("lucir", dataset)
     for before, after in pairwise(lessons):
         old, new = before.snapshot.network.head, after.snapshot.network.head

@@ -84,7 +84,7 @@ def test_the_papers_loss_has_a_margin() -> None:
     assert found.tolist() == pytest.approx(expected)
 
 
-def test_check_30_the_official_flat_term_is_twice_the_original() -> None:
+def test_the_official_flat_term_is_twice_the_original() -> None:
     official = configure("podnet", "official").options
     assert official["flat"] == 2 * configure("podnet").options["flat"]
     batch, old = step([0, 1])

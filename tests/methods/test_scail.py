@@ -86,7 +86,7 @@ def test_rescaling_by_hand() -> None:
 
 @some
 @given(seeds)
-def test_check_27_equal_magnitudes_give_the_first_classifier(seed: int) -> None:
+def test_equal_magnitudes_give_the_first_classifier(seed: int) -> None:
     """Rows that are shuffles of one another have the same magnitudes by rank."""
     row, generator = draw(5, seed=seed), torch.Generator().manual_seed(seed)
     shuffled = [torch.stack([row[torch.randperm(5, generator=generator)] for _ in range(n)]) for n in (3, 4, 6)]
@@ -98,7 +98,7 @@ def test_check_27_equal_magnitudes_give_the_first_classifier(seed: int) -> None:
 
 @some
 @given(seeds)
-def test_check_27_signs_are_kept(seed: int) -> None:
+def test_signs_are_kept(seed: int) -> None:
     followed = heads(seed)
     scorer, (weight, bias) = learnt(followed), first_rows(followed)
     assert torch.equal(scorer.weight.sign(), weight.sign())

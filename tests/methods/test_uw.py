@@ -11,7 +11,7 @@ from torch import Tensor
 
 import oracles
 import tiny_runs
-from followed_methods import Lesson, copied, follow, plan_for
+from followed_methods import TaskTrace, copied, follow, plan_for
 from ssil.benchmark.runner import run
 from ssil.core.classes import ClassTable
 from ssil.learning import stages
@@ -217,7 +217,7 @@ sizes = st.lists(st.integers(1, 9), min_size=2, max_size=4)
 
 @given(sizes, sizes)
 @settings(max_examples=25, deadline=None)
-def test_check_33_every_class_has_the_same_total_weight(old: list[int], new: list[int]) -> None:
+def test_every_class_has_the_same_total_weight(old: list[int], new: list[int]) -> None:
     """The weights of all images add up to their number: over all classes, over the old ones, over the new ones."""
     counts, classes = (*old, *new), table(len(old), len(new))
     labels, by_term = weights(counts, classes)
@@ -236,12 +236,12 @@ def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def lessons(dataset: Path) -> tuple[Lesson, ...]:
+def lessons(dataset: Path) -> tuple[TaskTrace, ...]:
     """Three, one and two classes, 9 exemplars in all."""
     return follow("uw", dataset)
 
 
-def again(lesson: Lesson, dataset: Path) -> tuple[dict[str, dict[str, Tensor]], dict[str, Snapshot]]:
+def again(lesson: TaskTrace, dataset: Path) -> tuple[dict[str, dict[str, Tensor]], dict[str, Snapshot]]:
     """The lesson once more: the network's state after each phase, and the teachers that were kept."""
     plan = plan_for("uw", dataset)
     method, states = plan.configured.method, dict[str, dict[str, Tensor]]()
@@ -254,7 +254,7 @@ def again(lesson: Lesson, dataset: Path) -> tuple[dict[str, dict[str, Tensor]], 
     return states, progress.kept
 
 
-def test_check_33_tuning_leaves_the_backbone_and_its_buffers(lessons: tuple[Lesson, ...], dataset: Path) -> None:
+def test_tuning_leaves_the_backbone_and_its_buffers(lessons: tuple[TaskTrace, ...], dataset: Path) -> None:
     for lesson in lessons[1:]:
         states, _ = again(lesson, dataset)
         main, balanced = states["main"], states["balanced"]
@@ -263,7 +263,7 @@ def test_check_33_tuning_leaves_the_backbone_and_its_buffers(lessons: tuple[Less
         assert all(torch.equal(balanced[name], value) for name, value in copied(lesson.snapshot).items())
 
 
-def test_teacher_c_trains_its_new_rows_and_the_backbone(lessons: tuple[Lesson, ...], dataset: Path) -> None:
+def test_teacher_c_trains_its_new_rows_and_the_backbone(lessons: tuple[TaskTrace, ...], dataset: Path) -> None:
     last = lessons[-1]
     _, kept = again(last, dataset)
     before, c = last.teacher_before, kept["c"].network.state_dict()
@@ -272,10 +272,10 @@ def test_teacher_c_trains_its_new_rows_and_the_backbone(lessons: tuple[Lesson, .
     assert not any(torch.equal(c[name], before[name]) for name in before if "conv" in name)
 
 
-def test_teachers_stay_the_same_for_the_tuning(lessons: tuple[Lesson, ...]) -> None:
+def test_teachers_stay_the_same_for_the_tuning(lessons: tuple[TaskTrace, ...]) -> None:
     """The model of the task before, and C, which knows all classes; C itself has no teacher."""
     for lesson in lessons[1:]:
-        for seen in lesson.seen:
+        for seen in lesson.calls:
             columns = {name: view.output.logits.shape[1] for name, view in seen.teachers.items()}
             both = {"old": lesson.task.classes.old, "c": lesson.task.classes.seen}
             expected = both if lesson.task.classes.new > 1 else {"old": both["old"]}

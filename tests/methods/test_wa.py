@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 import oracles
 import tiny_runs
-from followed_methods import IMAGES, Lesson, copied, follow, plan_for
+from followed_methods import IMAGES, TaskTrace, copied, follow, plan_for
 from ssil.core.classes import ClassTable
 from ssil.core.randomness import Randomness
 from ssil.learning.batches import Mixed, Pool
@@ -95,7 +95,7 @@ def test_rows_of_nothing_stay_nothing() -> None:
 
 @pytest.mark.parametrize("norm", ["l1", "l2"])
 @pytest.mark.parametrize("scale", [0.1, 10.0])
-def test_check_25_folded_norms_are_equal(norm: str, scale: float) -> None:
+def test_folded_norms_are_equal(norm: str, scale: float) -> None:
     """Old rows and biases stay, new rows keep their directions and their ratios; a second time changes nothing."""
     weight, bias = random(5, 4), random(5)
     weight[3:] *= scale
@@ -114,7 +114,7 @@ def test_check_25_folded_norms_are_equal(norm: str, scale: float) -> None:
     assert torch.allclose(again, head.weight, rtol=1e-14)
 
 
-def test_check_25_the_best_class_of_each_group_stays() -> None:
+def test_the_best_class_of_each_group_stays() -> None:
     features, weight = random(50, 4), random(5, 4)
     head = aligned(weight, torch.zeros(5, dtype=torch.float64)).network.head
     before, after = features @ weight.T, head(features)
@@ -123,7 +123,7 @@ def test_check_25_the_best_class_of_each_group_stays() -> None:
 
 
 @pytest.mark.parametrize(("scale", "norm"), [(0.1, "l1"), (10.0, "l1"), (10.0, "l2")])
-def test_check_25_the_original_never_lengthens(scale: float, norm: str) -> None:
+def test_the_original_never_lengthens(scale: float, norm: str) -> None:
     """New norms over old ones: at most 1. The factor is the scorer's, and the weights stay."""
     weight = random(5, 4)
     weight[3:] *= scale
@@ -195,11 +195,11 @@ def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module", params=["folded", "original"])
-def lessons(request: pytest.FixtureRequest, dataset: Path) -> tuple[Lesson, ...]:
+def lessons(request: pytest.FixtureRequest, dataset: Path) -> tuple[TaskTrace, ...]:
     return follow("wa", dataset, variant=request.param)
 
 
-def test_weights_never_fall_below_zero(lessons: tuple[Lesson, ...], dataset: Path) -> None:
+def test_weights_never_fall_below_zero(lessons: tuple[TaskTrace, ...], dataset: Path) -> None:
     """From the first step on, which the initial rows see; unclipped ones do."""
     assert all((lesson.snapshot.network.head.weight >= 0).all() for lesson in lessons)
     assert (follow("wa", dataset, weight_clipping=False)[-1].snapshot.network.head.weight < 0).any()
@@ -227,7 +227,7 @@ def test_the_originals_factors_are_not_stacked(dataset: Path) -> None:
         assert gamma.item() == pytest.approx(oracles.alignment(rows, old, 1) if old else 1.0, rel=1e-5)
         gammas.append(gamma.item())
     assert gammas[1] != gammas[2] != 1.0
-    views = [view for seen in lessons[2].seen for view in seen.teachers.values()]
+    views = [view for seen in lessons[2].calls for view in seen.teachers.values()]
     assert views
     for view in views:
         raw = view.output.logits

@@ -28,6 +28,7 @@ COMMANDS = {
     "report": "Make a page of the results of runs: tables, plots, protocols.",
     "diff": "Show what differs between two runs, in settings and results.",
     "methods": "List the methods, or show all about one.",
+    "check": "Check a method of your own against the contract that all built-in methods meet.",
     "datasets": "List the data sets.",
     "data": "Prepare, check and look at data sets of image files.",
     "scenarios": "List the 60 scenarios of the paper.",

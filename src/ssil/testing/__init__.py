@@ -1,0 +1,11 @@
+"""Check a method against the contract that every method of the package meets.
+
+Lives here: the small stream on which a method is tried, the trace of what its losses saw, and the checks.
+May import everything up to `benchmark`. Start reading in `checks.py`; `check_method` is what users call,
+from Python or as `ssil check my_file.py:my_method`.
+"""
+
+from ssil.testing.checks import CHECKS
+from ssil.testing.contract import CheckResult, Outcome, check_method, run_checks
+
+__all__ = ["CHECKS", "CheckResult", "Outcome", "check_method", "run_checks"]
