@@ -43,9 +43,7 @@ counts = st.lists(st.integers(1, 6), min_size=1, max_size=4)
 
 @given(counts, counts, st.integers(0, 3))
 @settings(max_examples=30, deadline=None)
-def test_a_balanced_set_has_equally_many_images_of_each_class(
-    exemplars: list[int], new: list[int], more: int
-) -> None:
+def test_a_balanced_set_has_equally_many_images_of_each_class(exemplars: list[int], new: list[int], more: int) -> None:
     """q of each, q the size of the smallest class; the exemplars are the memory's first."""
     pool, classes, memory = stream(exemplars, new, more)
     chosen = stages.balanced(pool, classes, RANDOM)
