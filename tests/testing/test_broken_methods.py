@@ -19,7 +19,7 @@ from ssil.learning.snapshot import MAIN, Scorer, Step, Work
 from ssil.methods.ssil import ssil
 from ssil.nn.heads import LinearHead
 from ssil.nn.network import Output
-from ssil.testing import CHECKS, CheckResult, Outcome, check_method, run_checks
+from ssil.testing import CHECKS, CheckOutcome, CheckResult, check_method, run_checks
 
 RecipeFunction = Callable[..., Method]
 
@@ -243,21 +243,21 @@ def test_every_check_has_a_broken_method() -> None:
 @pytest.mark.parametrize("check", BROKEN)
 def test_a_broken_method_is_caught(check: str) -> None:
     found = results(BROKEN[check])[check]
-    assert found.outcome is Outcome.FAILED
+    assert found.outcome is CheckOutcome.FAILED
     assert found.reason
 
 
 def test_the_method_that_the_broken_ones_are_made_of_is_sound() -> None:
     found = results(sound)
-    unsuited = [name for name, result in found.items() if result.outcome is Outcome.NOT_APPLICABLE]
+    unsuited = [name for name, result in found.items() if result.outcome is CheckOutcome.NOT_APPLICABLE]
     assert unsuited == ["replay_batches_keep_their_ratio"]
-    assert {result.outcome for name, result in found.items() if name not in unsuited} == {Outcome.PASSED}
+    assert {result.outcome for name, result in found.items() if name not in unsuited} == {CheckOutcome.PASSED}
 
 
 def test_a_method_that_learns_nothing_is_tried_no_further() -> None:
     found = results(needs_a_teacher)
     assert "KeyError" in found["learns_a_stream_of_uneven_tasks"].reason
-    assert found["the_teacher_is_not_changed"].outcome is Outcome.NOT_RUN
+    assert found["the_teacher_is_not_changed"].outcome is CheckOutcome.NOT_RUN
 
 
 def test_check_method_lists_what_failed() -> None:

@@ -4,7 +4,7 @@ import pytest
 
 from ssil.learning.registry import recipes
 from ssil.testing.checks import CHECKS, Check, Trial, replay_batches_keep_their_ratio
-from ssil.testing.contract import Outcome, carry_out
+from ssil.testing.contract import CheckOutcome, carry_out
 
 WITHOUT_REPLAY = [
     "bic",
@@ -34,6 +34,6 @@ def trial(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 def test_a_built_in_method(trial: Trial, check: Check) -> None:
     result = carry_out(check, trial)
     if check is replay_batches_keep_their_ratio and trial.name in WITHOUT_REPLAY:
-        assert result.outcome is Outcome.NOT_APPLICABLE
+        assert result.outcome is CheckOutcome.NOT_APPLICABLE
     else:
-        assert (result.outcome, result.reason) == (Outcome.PASSED, "")
+        assert (result.outcome, result.reason) == (CheckOutcome.PASSED, "")

@@ -38,7 +38,7 @@ def check(
     json: Json = False,
 ) -> None:
     """Check a method against the contract that all built-in methods meet."""
-    from ssil.testing import Outcome, run_checks  # imports torch
+    from ssil.testing import CheckOutcome, run_checks  # imports torch
 
     results = []
     for result in run_checks(method, options(option or [])):
@@ -51,6 +51,6 @@ def check(
         console().print(f"{'':14}  {result.tried}", markup=False, style="dim")
         if result.reason:
             console().print(f"{'':14}  {result.reason}", markup=False)
-    failed = sum(result.outcome is Outcome.FAILED for result in results)
+    failed = sum(result.outcome is CheckOutcome.FAILED for result in results)
     if failed:
         raise RefusedError(f"{failed} of {len(results)} checks failed")

@@ -6,6 +6,6 @@ from Python or as `ssil check my_file.py:my_method`.
 """
 
 from ssil.testing.checks import CHECKS
-from ssil.testing.contract import CheckResult, Outcome, check_method, run_checks
+from ssil.testing.contract import CheckOutcome, CheckResult, check_method, run_checks
 
-__all__ = ["CHECKS", "CheckResult", "Outcome", "check_method", "run_checks"]
+__all__ = ["CHECKS", "CheckOutcome", "CheckResult", "check_method", "run_checks"]

@@ -22,8 +22,8 @@ from ssil.learning.method import Method
 from ssil.learning.registry import Recipe, configure, find_recipe
 from ssil.learning.task import Task
 from ssil.testing import small_stream
+from ssil.testing.method_trace import LossCall, TaskTrace, equal, scores, set_up, trace, weights
 from ssil.testing.small_stream import IMAGES, SETTINGS, StopAfter, without_costs
-from ssil.testing.trace import LossCall, TaskTrace, equal, scores, set_up, trace, weights
 
 REFERENCES = ("ft", "er", "lwf")
 """Built-in methods with mixed, replay and new-only batches, with which a method's first batch is compared."""

@@ -14,7 +14,7 @@ from ssil.learning.registry import RECIPES, Recipe, find_recipe
 from ssil.testing.checks import CHECKS, Check, NotApplicable, Trial, learns_a_stream_of_uneven_tasks
 
 
-class Outcome(StrEnum):
+class CheckOutcome(StrEnum):
     """How a check ended."""
 
     PASSED = "passed"
@@ -30,7 +30,7 @@ class CheckResult:
     name: str
     tried: str
     """What the check tried, in a sentence."""
-    outcome: Outcome
+    outcome: CheckOutcome
     reason: str = ""
     """Why the check failed, does not apply, or was not run."""
 
@@ -51,7 +51,7 @@ def run_checks(method: str | Callable[..., Method], options: dict[str, Any] | No
         learnt = True
         for check in CHECKS:
             result = carry_out(check, trial) if learnt else not_run(check)
-            learnt = learnt and not (check is learns_a_stream_of_uneven_tasks and result.outcome is Outcome.FAILED)
+            learnt = learnt and not (check is learns_a_stream_of_uneven_tasks and result.outcome is CheckOutcome.FAILED)
             yield result
 
 
@@ -61,18 +61,20 @@ def carry_out(check: Check, trial: Trial) -> CheckResult:
     try:
         check(trial)
     except NotApplicable as reason:
-        return CheckResult(check.__name__, tried, Outcome.NOT_APPLICABLE, str(reason))
+        return CheckResult(check.__name__, tried, CheckOutcome.NOT_APPLICABLE, str(reason))
     except AssertionError as broken:
-        return CheckResult(check.__name__, tried, Outcome.FAILED, str(broken) or _source_line(broken))
+        return CheckResult(check.__name__, tried, CheckOutcome.FAILED, str(broken) or _source_line(broken))
     except Exception as error:  # whatever the method raises
         message = f"{type(error).__name__}: {' '.join(str(error).split())}"
-        return CheckResult(check.__name__, tried, Outcome.FAILED, message)
-    return CheckResult(check.__name__, tried, Outcome.PASSED)
+        return CheckResult(check.__name__, tried, CheckOutcome.FAILED, message)
+    return CheckResult(check.__name__, tried, CheckOutcome.PASSED)
 
 
 def not_run(check: Check) -> CheckResult:
     """Return the result of a check that can't be run because the method does not get through the small stream."""
-    return CheckResult(check.__name__, _sentence(check), Outcome.NOT_RUN, "the method does not learn the small stream")
+    return CheckResult(
+        check.__name__, _sentence(check), CheckOutcome.NOT_RUN, "the method does not learn the small stream"
+    )
 
 
 def _sentence(check: Check) -> str:
@@ -127,6 +129,6 @@ def check_method(method: str | Callable[..., Method], **options: Any) -> list[Ch
     options_are_typed_and_have_defaults passed
     """
     results = list(run_checks(method, options))
-    broken = [f"- {result.name}: {result.reason}" for result in results if result.outcome is Outcome.FAILED]
+    broken = [f"- {result.name}: {result.reason}" for result in results if result.outcome is CheckOutcome.FAILED]
     assert not broken, "\n".join([f"{len(broken)} of {len(results)} checks failed:", *broken])
     return results
