@@ -1,4 +1,4 @@
-"""Sentences say what the numbers say."""
+"""Sentences agree with the numbers."""
 
 from report_runs import run, task
 from ssil.benchmark.results import Run
@@ -68,6 +68,12 @@ def test_a_first_task_says_nothing_of_bias() -> None:
 def test_unfinished_runs_are_named() -> None:
     runs = [run("ft"), run("ft", (90,), seed=1, folder="runs/<b>"), run("er", (90,), folder="runs/er")]
     assert findings.unfinished(sections(runs)[0]) == [
-        "runs/&lt;b&gt; is not finished, and not counted: 1 of 3 tasks are done.",
+        "runs/<b> is not finished, and not counted: 1 of 3 tasks are done.",
         "runs/er is not finished: 1 of 3 tasks are done.",
     ]
+
+
+def test_names_are_escaped() -> None:
+    (section,) = sections([run("a.py:<i>"), run("ssil", (10, 10, 10))])
+    (found,) = findings.accuracy(section)
+    assert found.startswith("<b>&lt;i&gt;</b> is the most accurate")

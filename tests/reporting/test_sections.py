@@ -34,7 +34,7 @@ def test_the_best_come_first_bounds_and_unfinished_last() -> None:
     (section,) = sections([*runs, run("lwf", ())])
     assert [variant.name for variant in section.variants] == ["ssil", "ft", "joint", "er"]
     assert [variant.name for variant in section.waiting] == ["lwf"]
-    assert [variant.rival for variant in section.variants] == [True, True, False, False]
+    assert [variant.ranked for variant in section.variants] == [True, True, False, False]
     assert [variant.name for variant in section.since(2).variants] == ["ssil", "ft", "joint"]
     assert len(section.runs) == 5
 

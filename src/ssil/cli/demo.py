@@ -56,7 +56,7 @@ def demo(*, out: Annotated[Path, Parameter(help="where runs and figures go")] = 
     from ssil.benchmark.runner import run  # takes seconds to import, as do the following
     from ssil.cli.interrupts import explained_interrupt, what_a_run_keeps
     from ssil.cli.run_display import RunProgress
-    from ssil.reporting.figures.confusion import task_confusion
+    from ssil.reporting.figures.bias import task_confusion
     from ssil.reporting.figures.curves import accuracy_curves
     from ssil.reporting.figures.style import save
 

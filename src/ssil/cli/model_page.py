@@ -17,10 +17,10 @@ def needs_plotly() -> None:
 
 def write_page(path: Path, title: str, version: ModelVersion, after: Marks | None, before: Marks | None = None) -> None:
     """A version as a page."""
-    from ssil.reporting.model_page import Judged, model_page
+    from ssil.reporting.model_page import EvaluatedVersion, model_page
 
     try:
         with replacing(path) as file:
-            file.write(model_page(title, Judged(version, after, before)).encode())
+            file.write(model_page(title, EvaluatedVersion(version, after, before)).encode())
     except OSError as error:
         raise UserError(f"html: {path} can't be written ({error.strerror}); give another file") from None

@@ -1,4 +1,4 @@
-"""What differs between two runs: settings, results, and the test images on which they disagree."""
+"""The difference between two runs: settings, results, and the test images on which they disagree."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -15,54 +15,54 @@ from ssil.learning.metrics import Predictions
 from ssil.reporting.headline_table import COLUMNS
 
 COST: Final = {"seconds", "seconds_by_phase", "images_per_second", "peak_memory_mb", "score_gap"}
-"""What two equal runs need not share; the gap follows from other scores, and records of version 1 lack it."""
+"""Fields that may differ between equal runs: cost, and the score gap, which records of version 1 lack."""
 
 PLACE: Final = ("ssil", "commit", "python", "torch", "platform", "device", "devices", "threads")
-"""Of the provenance, what may change results."""
+"""Entries of the provenance that may change results."""
 
 
 @dataclass(frozen=True)
 class ImageComparison:
-    """The same test images under two models: how many there are, on how many the two disagree, and last top-1."""
+    """Predictions of two models for the same test images: their number, disagreements, and the gap in last top-1."""
 
     count: int
     disagree: int
     difference: float
-    """Of top-1 in points, the second run's minus the first's."""
+    """Top-1 of the second run minus that of the first, in points."""
     low: float
     high: float
-    """The ends of a 95 % interval of the difference, from a paired bootstrap over the images."""
+    """95 % interval of the difference, from a paired bootstrap over the images."""
 
 
 @dataclass(frozen=True)
 class Difference:
-    """Two runs side by side, as they were after the last task that both have done."""
+    """Two runs compared after the last task that both have finished."""
 
     done: tuple[int, int]
-    """The tasks that each has done."""
+    """Number of tasks that each run has finished."""
     settings: dict[str, tuple[Any, Any]]
-    """The settings that differ, by name."""
+    """Both values of each setting that differs, by its name."""
     results: dict[str, tuple[float, float]]
-    """All results, by name; none if a run has no task done."""
+    """Both values of each result, by its name; empty if a run has finished no task."""
     since: int | None
-    """The first task after which anything but the cost differs."""
+    """First task after which a result other than cost differs; None if there is none."""
     images: ImageComparison | None
-    """None where the predictions are not kept, or not of the same images."""
+    """None if predictions were not kept or belong to different images."""
 
     @property
     def none(self) -> bool:
-        """Whether both are the same but for time and memory."""
+        """Whether the runs are equal except for cost."""
         differs = self.settings, self.since, self.images and self.images.disagree, self.done[0] - self.done[1]
         return not any(differs)
 
     @property
     def tasks(self) -> int:
-        """The tasks that both have done."""
+        """Number of tasks that both runs have finished."""
         return min(self.done)
 
 
 def difference(first: Run, second: Run) -> Difference:
-    """What differs between the first run and the second."""
+    """Compare two runs."""
     records = first.record, second.record
     done = len(first.record.tasks), len(second.record.tasks)
     tasks = min(done)
@@ -77,13 +77,15 @@ def difference(first: Run, second: Run) -> Difference:
 
 
 def _settings(records: Sequence[Record]) -> dict[str, tuple[Any, Any]]:
-    ours, theirs = (_said(record) for record in records)
+    ours, theirs = (_described(record) for record in records)
     return {name: (ours.get(name), theirs.get(name)) for name in differences([ours, theirs])}
 
 
-def _said(record: Record) -> Mapping[str, Any]:
+def _described(record: Record) -> Mapping[str, Any]:
     stream = {"task_sizes": record.task_sizes, "class_order": record.class_order}
-    config = {name: value for name, value in record.config.items() if name != "riders"}  # runs of their own
+    config = {
+        name: value for name, value in record.config.items() if name != "riders"
+    }  # methods that share the training have records of their own
     return flat(config | stream) | {name: record.provenance.get(name) for name in PLACE}
 
 
@@ -97,7 +99,7 @@ def _since(ours: Sequence[TaskRecord], theirs: Sequence[TaskRecord]) -> int | No
 
 
 def _images(first: Run, second: Run, task: int) -> ImageComparison | None:
-    """Compared if both data sets and the classes of all images are the same, in whatever order classes came."""
+    """Compare predictions if the runs have the same test images and labels; the order of classes may differ."""
     if first.record.config.get("data_fingerprint") != second.record.config.get("data_fingerprint"):
         return None
     try:
@@ -112,6 +114,6 @@ def _images(first: Run, second: Run, task: int) -> ImageComparison | None:
 
 
 def _classes(run: Run, predictions: Predictions) -> tuple[torch.Tensor, torch.Tensor]:
-    """True and predicted classes by their numbers in the data set."""
+    """Return true and predicted classes as numbered in the data set."""
     number = torch.tensor(run.record.class_order)
     return number[predictions.labels], number[predictions.top[:, 0]]

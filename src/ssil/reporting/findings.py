@@ -1,7 +1,8 @@
-"""What one sees in a section, in sentences that its numbers bear out; as HTML, with the variants' names in bold."""
+"""Sentences that describe the results of a section; variants' names are bold (safe HTML)."""
 
 from collections.abc import Callable, Sequence
-from html import escape
+
+from markupsafe import Markup
 
 from ssil.benchmark.record import Record, summarise
 from ssil.learning.metrics import average, latest_share, newest_share
@@ -9,78 +10,80 @@ from ssil.reporting.headline_table import fair_share
 from ssil.reporting.sections import Section, Variant
 
 
-def accuracy(section: Section) -> list[str]:
-    """Who leads, by how much, and whether so much may be chance; and who may look at all images."""
-    rivals = [variant for variant in section.variants if variant.rival]
+def accuracy(section: Section) -> list[Markup]:
+    """Name the most accurate variant and its lead, or describe the only one; then describe upper bounds."""
+    ranked = [variant for variant in section.variants if variant.ranked]
     bounds = [variant for variant in section.variants if variant.finished and variant.bound]
-    said = [_lead(*rivals[:2])] if len(rivals) > 1 else [f"{_standing(variant)}." for variant in rivals]
-    return said + [f"{_standing(variant)}: a bound, as it may look at all images again." for variant in bounds]
+    best = [_lead(*ranked[:2])] if len(ranked) > 1 else [_accuracy(variant) + "." for variant in ranked]
+    return best + [_accuracy(variant) + ": a bound, as it may look at all images again." for variant in bounds]
 
 
-def _standing(variant: Variant) -> str:
-    mean, last = variant.over(_average).text(), variant.over(lambda run: run.tasks[-1].top1).text()
-    return f"{_bold(variant)} has {mean} % top-1 on average and {last} % at the end"
+def _accuracy(variant: Variant) -> Markup:
+    mean, last = variant.over(_average_top1), variant.over(lambda run: run.tasks[-1].top1)
+    return _sentence("{} has {} % top-1 on average and {} % at the end", variant, mean.text(), last.text())
 
 
-def _lead(first: Variant, second: Variant) -> str:
-    ours, theirs = first.over(_average), second.over(_average)
+def _lead(first: Variant, second: Variant) -> Markup:
+    ours, theirs = first.over(_average_top1), second.over(_average_top1)
     gap = ours.mean - theirs.mean
-    ahead = f"{gap:.1f} points ahead of {_bold(second)}"
-    said = f"{_bold(first)} is the most accurate on average, with {ours.text()} % top-1, {ahead}"
     if min(ours.count, theirs.count) == 1:
-        return f"{said}; with one seed, small gaps may be chance."
-    return f"{said}{', less than one deviation over seeds' * (gap < max(ours.deviation, theirs.deviation))}."
+        end = "; with one seed, small gaps may be chance"
+    else:
+        end = ", less than one deviation over seeds" * (gap < max(ours.deviation, theirs.deviation))
+    sentence = "{} is the most accurate on average, with {} % top-1, {:.1f} points ahead of {}{}."
+    return _sentence(sentence, first, ours.text(), gap, second, end)
 
 
-def bias(section: Section) -> list[str]:
-    """Which variant leans most to the newest task, and which is nearest to a fair share."""
-    able = _learning(section, 2)
+def bias(section: Section) -> list[Markup]:
+    """Name the variant with the most predictions on the newest task, and the one nearest to that task's share."""
+    able = _forgetful(section, 2)
     if not able:
         return []
     most, nearest = max(able, key=_share), min(able, key=lambda one: abs(_share(one) - fair_share(one.confusion)))
-    said = f"{_bold(most)} puts {_share(most):.0f} % of its predictions on the newest of {len(most.confusion)} tasks"
-    where = f"where {fair_share(most.confusion):.0f} % of the test images belong"
-    return [f"{said}, {where}{f'; {_bold(nearest)} {_share(nearest):.0f} %' if nearest is not most else ''}."]
+    sentence = "{} puts {:.0f} % of its predictions on the newest of {} tasks, where {:.0f} % of the test images belong"
+    found = _sentence(sentence, most, _share(most), len(most.confusion), fair_share(most.confusion))
+    return [found + (_sentence("; {} {:.0f} %.", nearest, _share(nearest)) if nearest is not most else ".")]
 
 
-def scores(section: Section) -> list[str]:
-    """How far new classes score above old ones, at the two ends; in deviations, as scorers have scales of their own."""
-    able = [one for one in _learning(section, 2) if all(task.score_gap is not None for task in one.last)]
+def scores(section: Section) -> list[Markup]:
+    """Compare the scores of new and old classes, in standard deviations, as scorers differ in scale."""
+    able = [one for one in _forgetful(section, 2) if all(task.score_gap is not None for task in one.last)]
     most = "{} scores new classes {:+.1f} deviations of an image's scores above old ones"
-    return _ends(able, lambda one: average([task.score_gap or 0.0 for task in one.last]), most, "; {} {:+.1f}")
+    return _extremes(able, lambda one: average([task.score_gap or 0.0 for task in one.last]), most, "; {} {:+.1f}")
 
 
-def probabilities(section: Section) -> list[str]:
-    """How much more probable a new class is than an old one, at the two ends."""
+def probabilities(section: Section) -> list[Markup]:
+    """Compare the mean probabilities of a new and of an old class."""
     most = "{} gives a new class {:.1f} times the mean probability of an old one"
-    return _ends(_learning(section, 2), _odds, most, "; {} {:.1f} times")
+    return _extremes(_forgetful(section, 2), _odds, most, "; {} {:.1f} times")
 
 
-def teachers(section: Section) -> list[str]:
-    """How far the previous model takes the last task's images for the newest classes that it knows."""
+def teachers(section: Section) -> list[Markup]:
+    """Describe how often the previous model predicts its newest task for images of the last task."""
     most = "Before the last task, the model of {} takes {:.0f} % of the new images for the newest task that it knows"
-    return _ends(_learning(section, 3), _for_newest, most, "; that of {} {:.0f} %")
+    return _extremes(_forgetful(section, 3), _for_newest, most, "; that of {} {:.0f} %")
 
 
-def forgetting(section: Section) -> list[str]:
-    """Who forgets most and least."""
+def forgetting(section: Section) -> list[Markup]:
+    """Name the variants that forget most and least."""
     most = "{} forgets most, {:.1f} points of a task's best accuracy"
-    return _ends(_learning(section, 2), _forgets, most, "; {} least, {:.1f}")
+    return _extremes(_forgetful(section, 2), _forgetting, most, "; {} least, {:.1f}")
 
 
-def cost(section: Section) -> list[str]:
-    """Who takes longest."""
+def cost(section: Section) -> list[Markup]:
+    """Compare the slowest variant with the fastest."""
     finished = [variant for variant in section.variants if variant.finished]
     slow, quick = (choose(finished, key=_seconds, default=None) for choose in (max, min))
     if not slow or not quick or not _seconds(quick) or slow is quick:
         return []
-    return [f"{_bold(slow)} takes longest, {_seconds(slow) / _seconds(quick):.1f} times as long as {_bold(quick)}."]
+    ratio = _seconds(slow) / _seconds(quick)
+    return [_sentence("{} takes longest, {:.1f} times as long as {}.", slow, ratio, quick)]
 
 
 def unfinished(section: Section) -> list[str]:
-    """The runs that have tasks to do, and whether they count."""
+    """Name the unfinished runs, and those that the results leave out."""
     return [
-        f"{escape(str(run.folder))} is not finished{', and not counted' * variant.finished}: "
+        f"{run.folder} is not finished{', and not counted' * variant.finished}: "
         f"{len(run.record.tasks)} of {len(run.record.task_sizes)} tasks are done."
         for variant in (*section.variants, *section.waiting)
         for run in variant.runs
@@ -88,25 +91,27 @@ def unfinished(section: Section) -> list[str]:
     ]
 
 
-def _learning(section: Section, tasks: int) -> list[Variant]:
-    """The variants that have done so many tasks and could forget."""
-    return [variant for variant in section.since(tasks).variants if not variant.bound]
+def _forgetful(section: Section, tasks: int) -> list[Variant]:
+    """Return the variants that have finished `tasks` tasks and are no upper bound."""
+    return [one for one in section.since(tasks).variants if not one.bound]
 
 
-def _ends(variants: Sequence[Variant], value: Callable[[Variant], float], most: str, least: str) -> list[str]:
-    """The variant with the most, and if there is another, that with the least."""
+def _extremes(variants: Sequence[Variant], value: Callable[[Variant], float], most: str, least: str) -> list[Markup]:
+    """Describe the variant with the highest value, and if there is another, the one with the lowest."""
     if not variants:
         return []
     low, high = min(variants, key=value), max(variants, key=value)
-    other = least.format(_bold(low), value(low)) if low is not high else ""
-    return [f"{most.format(_bold(high), value(high))}{other}."]
+    other = _sentence(least, low, value(low)) if low is not high else ""
+    return [_sentence(most, high, value(high)) + other + "."]
 
 
-def _bold(variant: Variant) -> str:
-    return f"<b>{escape(variant.name)}</b>"
+def _sentence(text: str, *values: Variant | str | float) -> Markup:
+    """Format a sentence; names of variants are bold, and everything is escaped."""
+    bold = Markup("<b>{}</b>")
+    return Markup(text).format(*(bold.format(one.name) if isinstance(one, Variant) else one for one in values))
 
 
-def _average(record: Record) -> float:
+def _average_top1(record: Record) -> float:
     return summarise(record.tasks).average_top1
 
 
@@ -114,7 +119,7 @@ def _share(variant: Variant) -> float:
     return newest_share(variant.confusion)
 
 
-def _forgets(variant: Variant) -> float:
+def _forgetting(variant: Variant) -> float:
     return variant.over(lambda run: summarise(run.tasks).forgetting).mean
 
 

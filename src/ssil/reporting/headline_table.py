@@ -1,4 +1,4 @@
-"""The headline table: a row a variant, the best of each column in bold."""
+"""The headline table: one row per variant, the best number of each column in bold."""
 
 from collections.abc import Callable, Sequence
 from typing import Final, Literal, NamedTuple
@@ -10,7 +10,10 @@ from ssil.reporting.text_tables import Table
 
 
 class Column(NamedTuple):
-    """A number of a run, and which is the best: the highest, the lowest, or the nearest to the share of the images."""
+    """A number of a run, and how the best one is chosen.
+
+    `best` is "fair" where the best number is the nearest to the newest task's share of the test images.
+    """
 
     title: str
     key: str
@@ -28,13 +31,13 @@ COLUMNS: Final = (
     Column("seconds", "seconds", lambda run: summarise(run.tasks).seconds, "lowest", 0),
     Column("peak MB", "peak_memory_mb", lambda run: max(task.peak_memory_mb for task in run.tasks), "lowest", 0),
 )
-"""Accuracies, forgetting and shares in percent."""
+"""Accuracies and shares are in percent, forgetting in points."""
 
 LEADING: Final = ("variant", "seeds", "tasks")
 
 
 def fair_share(confusion: Sequence[Sequence[int]]) -> float:
-    """The share of the test images that belong to the newest task.
+    """Return the percentage of the test images that belong to the newest task.
 
     >>> fair_share([[3, 3], [1, 1]])
     25.0
@@ -43,7 +46,7 @@ def fair_share(confusion: Sequence[Sequence[int]]) -> float:
 
 
 def headline(section: Section) -> Table:
-    """A row a variant."""
+    """Return the headline table of one section."""
     rows = [[*_leading(one), *(one.over(c.value).text(c.digits) for c in COLUMNS)] for one in section.variants]
     best = {
         (row, len(LEADING) + place) for place, column in enumerate(COLUMNS) for row in _best(section.variants, column)
@@ -52,7 +55,7 @@ def headline(section: Section) -> Table:
 
 
 def headlines(sections: Sequence[Section]) -> Table:
-    """The rows of all sections, each with its stream if there are several."""
+    """Return the rows of all sections in one table, with a column for the stream if there are several."""
     parts = [headline(section) for section in sections]
     if len(parts) == 1:
         return parts[0]
@@ -63,7 +66,7 @@ def headlines(sections: Sequence[Section]) -> Table:
 
 
 def numbers(sections: Sequence[Section]) -> Table:
-    """The same for programs: all digits, the deviation over seeds in a column of its own, empty for one seed."""
+    """Return the headline table for programs: all digits, and a column per deviation (empty for one seed)."""
     names = [name for column in COLUMNS for name in (column.key, f"{column.key}_deviation")]
     rows = [[section.title, *_leading(one), *_digits(one)] for section in sections for one in section.variants]
     return Table(["stream", *LEADING, *names], rows, words=2)
@@ -80,11 +83,11 @@ def _digits(variant: Variant) -> list[str]:
 
 
 def _best(variants: Sequence[Variant], column: Column) -> list[int]:
-    """The rows that have the best number as far as it is shown; none where there is nothing to choose from."""
-    means = {row: round(one.over(column.value).mean, column.digits) for row, one in enumerate(variants) if one.rival}
+    """Return the rows with the best number, rounded as shown; none if fewer than two variants compete."""
+    means = {row: round(one.over(column.value).mean, column.digits) for row, one in enumerate(variants) if one.ranked}
     if len(means) < 2:
         return []
-    fair = fair_share(next(one for one in variants if one.rival).confusion)
+    fair = fair_share(next(one for one in variants if one.ranked).confusion)
     costs = {
         row: {"highest": -mean, "lowest": mean, "fair": abs(mean - fair)}[column.best] for row, mean in means.items()
     }

@@ -1,4 +1,4 @@
-"""The protocol card of a run: all that one must know to judge its numbers, or to make them again."""
+"""The protocol card of a run: everything needed to judge its numbers or to reproduce them."""
 
 import inspect
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,7 +13,7 @@ from ssil.core.errors import UserError
 from ssil.learning.registry import configure, recipes
 
 NAMED: Final = 100
-"""Up to so many classes are all named; of more, the first few of each task."""
+"""Largest number of classes that are all named; with more, each task lists its first few."""
 
 PAPER: Final[dict[str, tuple[Any, ...]]] = {
     "dataset": ("imagenet", "landmark-v2-1k", "landmark-v2-10k"),
@@ -25,11 +25,11 @@ PAPER: Final[dict[str, tuple[Any, ...]]] = {
     "freeze": (None,),
     "selection": ("random",),
 }
-"""What the paper has for all methods."""
+"""Settings that the paper uses for all methods."""
 
 
 def card(run: Run) -> dict[str, list[str]]:
-    """By heading, the lines that the card has under it."""
+    """Return the lines of the card by heading; headings without lines are left out."""
     record = run.record
     config, provenance = record.config, record.provenance
     lines = {
@@ -50,28 +50,28 @@ def card(run: Run) -> dict[str, list[str]]:
         "command": [provenance.get("command", "")],
         "deviations from the paper": [*deviations(record), *departures(config["method"])],
     }
-    return {heading: said for heading, texts in lines.items() if (said := [text for text in texts if text])}
+    return {heading: found for heading, texts in lines.items() if (found := [text for text in texts if text])}
 
 
 def deviations(record: Record) -> list[str]:
-    """The settings that differ from the method's under the profile `paper`, and from what the paper has for all."""
+    """Return the settings that differ from `PAPER` or from the method's profile `paper`, with the paper's values."""
     config = record.config | {"init": record.provenance.get("init")}
-    said = [
+    general = [
         f"{name} {config[name]} (paper: {_text(values)})"
         for name, values in PAPER.items()
         if config.get(name, values[0]) not in values
     ]
     paper = _paper(config["method"], config.get("training", {}).get("increments"))
     if paper is None:
-        return [*said, "The method is none of this package, so its settings can't be compared."]
+        return [*general, "The method is none of this package, so its settings can't be compared."]
     ours = paper | flat({"training": config.get("training", {}), "options": config.get("options", {})})
     names = [name for name in differences([_plain(ours), _plain(paper)]) if name in paper]
-    return said + [f"{name.rpartition('.')[2]} {_text(ours[name])} (paper: {_text(paper[name])})" for name in names]
+    return general + [f"{name.rpartition('.')[2]} {_text(ours[name])} (paper: {_text(paper[name])})" for name in names]
 
 
 @cache
 def _paper(method: str, increments: int | None) -> dict[str, Any] | None:
-    """A method's own settings in the paper; None for one of a file, whose code a report has no business to load."""
+    """Return a method's settings under the profile `paper`; None for a method from a file (its code is not run)."""
     if method not in recipes():
         return None
     try:
@@ -82,12 +82,12 @@ def _paper(method: str, increments: int | None) -> dict[str, Any] | None:
 
 
 def _plain(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """As a record has them: lists for tuples."""
+    """Return the settings as a record stores them: tuples become lists."""
     return {name: list(value) if isinstance(value, tuple) else value for name, value in settings.items()}
 
 
 def departures(method: str) -> list[str]:
-    """What the method's docstring calls a departure, to the end of that paragraph.
+    """Return the passages of a method's docstring from a sentence with "departure" to the end of its paragraph.
 
     >>> departures("uw")[0][:40]
     'Departures: batch norms stand still whil'
@@ -135,7 +135,7 @@ def _sizes(sizes: Sequence[int]) -> str:
 
 
 def _order(record: Record) -> Iterator[str]:
-    """The classes of each task by name."""
+    """Yield a line per task with the names of its classes."""
     few = None if len(record.class_names) <= NAMED else 5
     for task, (start, end) in enumerate(pairwise(accumulate(record.task_sizes, initial=0)), start=1):
         names = record.class_names[start:end]
@@ -163,12 +163,12 @@ def _schedule(training: Mapping[str, Any]) -> str:
 
 def _times(provenance: Mapping[str, Any]) -> Iterator[str]:
     yield _chosen(provenance, "started", "finished")
-    for gone_on in provenance.get("resumed", []):
-        yield f"gone on with: {_listed(gone_on)}"
+    for settings in provenance.get("resumed", []):
+        yield f"gone on with: {_listed(settings)}"
 
 
 def _chosen(settings: Mapping[str, Any], *names: str) -> str:
-    """Of the settings those with these names, as far as they are known."""
+    """Return the named settings that are known, as text."""
     return _listed({name: settings[name] for name in names if settings.get(name) is not None})
 
 

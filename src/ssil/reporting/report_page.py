@@ -1,87 +1,88 @@
-"""The report: one HTML page that needs nothing but itself."""
+"""The page of `ssil report`, and the headline table as files."""
 
-from collections.abc import Callable, Sequence
-from html import escape
+from collections.abc import Iterator, Sequence
 from typing import Final
-from urllib.parse import quote
 
-from ssil.core import __version__
-from ssil.reporting import across_streams, report_parts
-from ssil.reporting.headline_table import headlines, numbers
-from ssil.reporting.html import document
+from ssil.benchmark.record import Record
+from ssil.benchmark.results import memory, settings
+from ssil.reporting import findings
+from ssil.reporting.figures.ablations import replay_cell
+from ssil.reporting.headline_table import COLUMNS, headline, headlines, numbers
+from ssil.reporting.pages import render
+from ssil.reporting.protocol_card import card
 from ssil.reporting.sections import Section
 
-PARTS: Final[dict[str, Callable[[Section], str]]] = {
-    "Results": report_parts.results,
-    "Accuracy along the stream": report_parts.accuracy,
-    "Accuracy on each task": report_parts.tasks,
-    "Bias to new classes": report_parts.bias,
-    "Forgetting": report_parts.forgetting,
-    "Time and memory": report_parts.cost,
-    "Protocol": report_parts.protocol,
+PARTS: Final = {
+    "results": "Results",
+    "accuracy": "Accuracy along the stream",
+    "tasks": "Accuracy on each task",
+    "bias": "Bias to new classes",
+    "forgetting": "Forgetting",
+    "cost": "Time and memory",
+    "protocol": "Protocol",
 }
-"""Of each stream."""
+"""Titles of a section's parts by their anchors."""
 
-ACROSS: Final[dict[str, Callable[[Sequence[Section]], str]]] = {
-    "Exemplars in a batch": across_streams.replay_sizes,
-    "Where the bias comes from: a toy": across_streams.toy,
-}
-"""Below all streams; left out where there is nothing to show."""
+REPLAY_SETTINGS: Final = frozenset({"task_sizes", "training.increments", "options.replay_batch"})
+"""Settings in which the runs of one table of exemplars in a batch (N_M) by T may differ."""
 
 
 def tables(sections: Sequence[Section]) -> dict[str, str]:
-    """The headline table as files."""
+    """Return the headline table by file name, as Markdown, LaTeX and CSV."""
     table = headlines(sections)
     return {"headline.md": table.markdown(), "headline.tex": table.latex(), "headline.csv": numbers(sections).csv()}
 
 
 def page(sections: Sequence[Section]) -> str:
-    """All of it, scripts and styles included."""
-    title = f"Class-incremental learning: {_count(sum(len(section.runs) for section in sections), 'run')}"
-    soft = f"Made by ssil {escape(__version__)}. The headline table: {_downloads(sections)}."
-    places = range(len(sections))
-    below = {name: text for name, made in ACROSS.items() if (text := made(sections))}
-    entries = [*map(_entry, places, sections), *map(_entry_below, range(len(below)), below)]
-    contents = f'<nav aria-label="contents"><ul>{"".join(entries)}</ul></nav>'
-    body = [*map(_section, places, sections), *map(_section_below, range(len(below)), below, below.values())]
-    return document(title, soft, f"{contents}\n{''.join(body)}")
-
-
-def _count(number: int, noun: str) -> str:
-    """A number of things.
-
-    >>> _count(1, "run"), _count(2, "run")
-    ('1 run', '2 runs')
-    """
-    return f"{number} {noun}{'s' * (number != 1)}"
-
-
-def _downloads(sections: Sequence[Section]) -> str:
-    """The tables' files, held in the page itself."""
-    return ", ".join(
-        f'<a download="{name}" href="data:text/plain;charset=utf-8,{quote(text)}">{name}</a>'
-        for name, text in tables(sections).items()
+    """Return the whole page; scripts and styles are part of it."""
+    runs = sum(len(section.runs) for section in sections)
+    return render(
+        "report.html",
+        title=f"Class-incremental learning: {runs} run{'s' * (runs != 1)}",
+        sections=sections,
+        parts=PARTS,
+        parts_of=_parts_of,
+        tables=tables(sections),
+        replay_tables=replay_tables(sections),
+        biased=any(section.since(2).variants for section in sections),
+        findings=findings,
+        headline=headline,
+        columns={column.key: column for column in COLUMNS},
+        card=card,
     )
 
 
-def _entry(place: int, section: Section) -> str:
-    """A section in the list of contents."""
-    links = "".join(f'<a href="#part-{place}-{part}">{title}</a>' for part, title in enumerate(PARTS))
-    return f'<li><a href="#stream-{place}">{escape(section.title)}</a><br><span class="parts">{links}</span></li>'
+def _parts_of(section: Section) -> list[str]:
+    return [name for name in PARTS if section.variants or name in {"results", "protocol"}]
 
 
-def _section(place: int, section: Section) -> str:
-    drawn = [
-        f'<h3 id="part-{place}-{part}">{title}</h3>\n{made(section)}'
-        for part, (title, made) in enumerate(PARTS.items())
-        if section.variants or made in (report_parts.results, report_parts.protocol)
-    ]
-    return f'<section>\n<h2 id="stream-{place}">{escape(section.title)}</h2>\n{"".join(drawn)}</section>\n'
+def replay_tables(sections: Sequence[Section]) -> list[tuple[str, list[Record]]]:
+    """Return titles and records of runs that differ in N_M and T only (Table S2), where N_M takes several values."""
+    groups: dict[str, list[Record]] = {}
+    for record in _replay_records(sections):
+        same = {name: value for name, value in settings(record).items() if name not in REPLAY_SETTINGS}
+        groups.setdefault(repr((sorted(same.items()), _large_base(record))), []).append(record)
+    return [(_replay_title(records[0]), records) for records in groups.values() if _varies(records)]
 
 
-def _entry_below(place: int, title: str) -> str:
-    return f'<li><a href="#across-{place}">{title}</a></li>'
+def _replay_records(sections: Sequence[Section]) -> Iterator[Record]:
+    """Yield the records of finished runs with exemplars in every batch."""
+    for variant in (variant for section in sections for variant in section.variants if variant.finished):
+        config = variant.records[0].config
+        if config["options"].get("batches") == "replay" and config.get("training", {}).get("increments"):
+            yield from variant.records
 
 
-def _section_below(place: int, title: str, text: str) -> str:
-    return f'<section>\n<h2 id="across-{place}">{title}</h2>\n{text}</section>\n'
+def _large_base(record: Record) -> bool:
+    return len(record.task_sizes) > int(record.config["training"]["increments"])
+
+
+def _varies(records: Sequence[Record]) -> bool:
+    """Return whether two records have the same T and another N_M."""
+    cells = {replay_cell(record) for record in records}
+    return len(cells) > len({increments for _, increments in cells})
+
+
+def _replay_title(record: Record) -> str:
+    base = ", large base" if _large_base(record) else ""
+    return f"{record.config['dataset']}: {record.label}, {memory(record.config['memory'])}{base}"

@@ -1,4 +1,4 @@
-"""Runs that may be compared: a section a stream, in it the variants, each with the runs that count."""
+"""Groups of comparable runs: one section per stream, in it one variant per setting, with a run per seed."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -7,19 +7,21 @@ from functools import cached_property
 from ssil.benchmark.estimates import Estimate, estimate
 from ssil.benchmark.record import Record, TaskRecord, summarise
 from ssil.benchmark.results import Run, variants
-from ssil.reporting.figures.style import MethodStyle, looks
+from ssil.reporting.figures.bias import confusion_counts
+from ssil.reporting.figures.lines import over_seeds
+from ssil.reporting.figures.style import MethodStyle, method_styles
 
 
 @dataclass(frozen=True)
 class Variant:
-    """Runs that differ in their seeds alone."""
+    """Runs that differ in their seeds only."""
 
     name: str
     runs: Sequence[Run]
 
     @cached_property
     def records(self) -> list[Record]:
-        """Those that count: the finished ones; if there is none, all as they were when the slowest was where it is."""
+        """The records that count: those of finished runs, or if there are none, all cut to the shortest."""
         finished = [run.record for run in self.runs if run.record.summary]
         begun = [run.record for run in self.runs if run.record.tasks]
         done = min((len(record.tasks) for record in begun), default=0)
@@ -27,17 +29,17 @@ class Variant:
 
     @property
     def finished(self) -> bool:
-        """Whether all of the stream is behind it."""
+        """Whether a run has learnt the whole stream."""
         return bool(self.records and self.records[0].summary)
 
     @property
     def bound(self) -> bool:
-        """Whether it may look at all images again, so that the others can't be expected to reach it."""
+        """Whether it keeps all images, so that it is an upper bound for the other variants."""
         return bool(self.runs[0].record.config["memory"]["kind"] == "unlimited")
 
     @property
-    def rival(self) -> bool:
-        """Whether it can be the best."""
+    def ranked(self) -> bool:
+        """Whether it competes for the best result: finished, and not an upper bound."""
         return self.finished and not self.bound
 
     @property
@@ -47,42 +49,42 @@ class Variant:
 
     @property
     def confusion(self) -> list[list[int]]:
-        """That after the last task, summed over the records."""
-        tables = zip(*(task.confusion for task in self.last), strict=True)
-        return [[sum(cells) for cells in zip(*rows, strict=True)] for rows in tables]
+        """The task confusion after the last task, summed over the records."""
+        return confusion_counts(self.records)
 
     def over(self, value: Callable[[Record], float]) -> Estimate:
-        """A number of a whole run, over the records."""
+        """Estimate a number of a whole run over the records."""
         return estimate([value(record) for record in self.records])
 
     def along(self, value: Callable[[TaskRecord], float], since: int = 1) -> list[Estimate]:
-        """A number after each task from `since` on, over the records."""
-        tasks = zip(*(record.tasks[since - 1 :] for record in self.records), strict=True)
-        return [estimate([value(task) for task in seeds]) for seeds in tasks]
+        """Estimate a number over the records after each task from `since` on."""
+        return over_seeds(self.records, value, since)
 
 
 @dataclass(frozen=True)
 class Section:
-    """The variants that learnt one stream, the most accurate first, bounds last; those without a task done wait."""
+    """The variants of one stream."""
 
     title: str
     variants: Sequence[Variant]
+    """Variants with at least one finished task: the most accurate first, then upper bounds, then unfinished ones."""
     waiting: Sequence[Variant]
-    looks: Mapping[str, MethodStyle]
-    """Of each variant, by its name."""
+    """Variants without a finished task."""
+    styles: Mapping[str, MethodStyle]
+    """The style of each variant by its name."""
 
     @property
     def runs(self) -> list[Run]:
-        """All of them, by variant."""
+        """All runs, by variant."""
         return [run for variant in (*self.variants, *self.waiting) for run in variant.runs]
 
     def since(self, task: int) -> "Section":
-        """Of the variants those that have done this task."""
+        """Return the section with only the variants that have finished task `task`."""
         return replace(self, variants=[one for one in self.variants if len(one.records[0].tasks) >= task])
 
 
 def sections(runs: Sequence[Run]) -> list[Section]:
-    """The runs by stream: equal images, tasks of equal sizes, tested in the same way."""
+    """Group runs by stream: the same images, the same task sizes, the same test set."""
     groups: dict[tuple[object, ...], list[Run]] = {}
     for run in runs:
         groups.setdefault(_stream(run.record), []).append(run)
@@ -111,7 +113,7 @@ def _section(title: str, runs: Sequence[Run]) -> Section:
     every = [Variant(name, members) for name, members in variants(runs).items()]
     shown = sorted((variant for variant in every if variant.records), key=_rank)
     waiting = [variant for variant in every if not variant.records]
-    return Section(title, shown, waiting, looks(variant.name for variant in every))
+    return Section(title, shown, waiting, method_styles(variant.name for variant in every))
 
 
 def _rank(variant: Variant) -> tuple[bool, bool, float]:

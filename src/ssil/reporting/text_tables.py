@@ -1,7 +1,6 @@
-"""Tables of text: for people (HTML, Markdown), papers (LaTeX) and programs (CSV)."""
+"""Tables of text as Markdown, LaTeX and CSV (HTML: templates/macros.html)."""
 
 import csv
-import html
 import io
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -22,7 +21,9 @@ _LATEX = str.maketrans(
 
 @dataclass(frozen=True)
 class Table:
-    """Cells under a header; the first `words` columns hold words, the others numbers; `best` cells are bold.
+    """Cells under a header; `best` cells are bold.
+
+    The first `words` columns are left-aligned (words), the others right-aligned (numbers).
 
     >>> print(Table(["run", "top-1"], [["ft", "23.9"], ["ssil", "30.8"]], best=frozenset({(1, 1)})).markdown(), end="")
     | run | top-1 |
@@ -34,17 +35,17 @@ class Table:
     header: Sequence[str]
     rows: Sequence[Sequence[str]]
     best: frozenset[tuple[int, int]] = frozenset()
-    """(row, column), counted from 0."""
+    """Bold cells as (row, column), both counted from 0."""
     words: int = 1
 
     def markdown(self) -> str:
-        """A table as GitHub reads it."""
+        """Return the table in GitHub's Markdown."""
         rule = [":--" if column < self.words else "--:" for column in range(len(self.header))]
         lines = [map(_markdown, self.header), rule, *self._cells(_markdown, "**{}**")]
         return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
     def latex(self) -> str:
-        """A tabular with the rules of the package booktabs."""
+        """Return a LaTeX tabular with rules of the package booktabs."""
         columns = "l" * self.words + "r" * (len(self.header) - self.words)
         head, *body = (
             f"{' & '.join(line)} \\\\" for line in (map(_latex, self.header), *self._cells(_latex, r"\textbf{{{}}}"))
@@ -53,20 +54,10 @@ class Table:
         return "\n".join([*lines, "\\end{tabular}\n"])
 
     def csv(self) -> str:
-        """The bare cells."""
+        """Return the cells, without marks of the best, as CSV."""
         out = io.StringIO()
         csv.writer(out, lineterminator="\n").writerows([self.header, *self.rows])
         return out.getvalue()
-
-    def html(self) -> str:
-        """A `<table>`; cells of words have the class `word`."""
-        kinds = [' class="word"' if column < self.words else "" for column in range(len(self.header))]
-        head = "".join(f"<th{kind}>{html.escape(name)}</th>" for kind, name in zip(kinds, self.header, strict=True))
-        body = "".join(
-            f"<tr>{''.join(f'<td{kind}>{cell}</td>' for kind, cell in zip(kinds, row, strict=True))}</tr>\n"
-            for row in self._cells(html.escape, "<b>{}</b>")
-        )
-        return f"<table>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{body}</tbody>\n</table>"
 
     def _cells(self, escaped: Callable[[str], str], bold: str) -> Iterator[list[str]]:
         for place, row in enumerate(self.rows):
@@ -77,7 +68,7 @@ class Table:
 
 
 def _markdown(text: str) -> str:
-    r"""On one line, with a backslash before what Markdown would take as a sign.
+    r"""Return the text on one line, with a backslash before characters that have a meaning in Markdown.
 
     >>> print(_markdown("ce_ss | _mine_"))
     ce_ss \| \_mine\_
@@ -86,7 +77,7 @@ def _markdown(text: str) -> str:
 
 
 def _latex(text: str) -> str:
-    r"""On one line, with LaTeX's own signs written out.
+    r"""Return the text on one line, with LaTeX's special characters escaped.
 
     >>> print(_latex("ce_ss: 30.8 ± 0.4 %"))
     ce\_ss: 30.8 $\pm$ 0.4 \%

@@ -5,15 +5,11 @@ from dataclasses import dataclass
 
 from matplotlib.figure import Figure
 
-from ssil.reporting.figures.ablation import replay_ablation, softmax_ablation
-from ssil.reporting.figures.branches import branch_curves
-from ssil.reporting.figures.confusion import task_confusion
-from ssil.reporting.figures.curves import Metric, accuracy_curves, accuracy_grid
-from ssil.reporting.figures.diagrams import distillations, separated_softmax
+from ssil.reporting.figures.ablations import replay_ablation, replay_sizes, softmax_ablation
+from ssil.reporting.figures.bias import task_confusion, teacher_predictions
+from ssil.reporting.figures.curves import Metric, accuracy_curves, accuracy_grid, branch_curves
+from ssil.reporting.figures.illustrations import distillations, imbalanced_steps, separated_softmax
 from ssil.reporting.figures.lines import Runs
-from ssil.reporting.figures.replay_sizes import replay_sizes
-from ssil.reporting.figures.teacher_predictions import teacher_predictions
-from ssil.reporting.figures.toy import imbalanced_steps
 from ssil.reporting.text_tables import Table
 from ssil.reproduction.conditions import HIGH, MAIN, Condition, setting
 from ssil.reproduction.evidence import Evidence, MissingError, Need, needs

@@ -1,11 +1,11 @@
-"""Curves hold the accuracies, means and deviations of the records."""
+"""Accuracy curves hold the means and deviations of the records."""
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.collections import FillBetweenPolyCollection
 
 from figure_records import record
-from ssil.reporting.figures.curves import accuracy_curves, accuracy_grid
+from ssil.reporting.figures.curves import accuracy_curves, accuracy_grid, branch_curves
 
 
 def _legend(axes: Axes) -> list[str]:
@@ -63,3 +63,14 @@ def test_a_grid_has_a_panel_for_each_scenario_and_metric() -> None:
     ]
     assert [text.get_text() for text in figure.legends[0].get_texts()] == ["FT", "mine", "deviation over 2 seeds"]
     assert [axes.get_ylim() for axes in figure.axes] == [(0, 90), (0, 100), (80, 90), (80, 100)]
+
+
+def test_branches_are_drawn_from_the_third_task_on() -> None:
+    chain = record("ce_gkd", [90, 80, 70, 60])
+    branch = record("ce_tkd", [90, 80, 72, 66], {"chain": "ce_gkd"})
+    (axes,) = branch_curves({run.label: [run] for run in (chain, branch)}).axes
+    assert np.array_equal(axes.lines[0].get_xydata(), [[3, 75], [4, 65]])
+    assert np.array_equal(axes.lines[1].get_xydata(), [[3, 77], [4, 71]])
+    legend = axes.get_legend()
+    assert legend is not None
+    assert [text.get_text() for text in legend.get_texts()] == ["CE+GKD, the chain", "CE+TKD, branching off CE+GKD"]

@@ -13,13 +13,13 @@ from PIL import Image
 from figure_records import record
 from ssil.learning.registry import recipes
 from ssil.reporting.figures.curves import accuracy_curves, accuracy_grid
-from ssil.reporting.figures.style import BYTES, FORMATS, KNOWN, looks, panels, save, shown
+from ssil.reporting.figures.style import BYTES, FORMATS, KNOWN, display_name, method_styles, panel_grid, save
 
 TOGETHER = {
     "Fig. 5": ("ssil", "ft", "icarl", "il2m", "eeil", "bic", "lucir", "podnet", "joint"),
     "Fig. 6": ("ssil", "ce_tkd", "ce_ss", "ce", "ce_gkd"),
 }
-SIGHT = {
+COLOUR_VISION = {
     "usual": np.eye(3),
     "no green": np.array([[0.29275, 0.70725, 0.0], [0.29275, 0.70725, 0.0], [-0.02234, 0.02234, 1.0]]),
     "no red": np.array([[0.10889, 0.89111, 0.0], [0.10889, 0.89111, 0.0], [0.00447, -0.00447, 1.0]]),
@@ -29,12 +29,12 @@ SIGHT = {
 XYZ = np.array([[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722], [0.0193, 0.1192, 0.9505]])
 
 
-def test_every_method_of_the_package_has_a_look() -> None:
+def test_every_method_of_the_package_has_a_style() -> None:
     assert set(recipes()) <= set(KNOWN)
 
 
 def test_without_colour_all_known_methods_differ() -> None:
-    assert len({(look.marker, look.dashes) for _, look in KNOWN.values()}) == len(KNOWN)
+    assert len({(style.marker, style.dashes) for _, style in KNOWN.values()}) == len(KNOWN)
 
 
 def test_methods_of_an_ablation_differ_by_their_markers_alone() -> None:
@@ -43,39 +43,39 @@ def test_methods_of_an_ablation_differ_by_their_markers_alone() -> None:
     assert len({KNOWN[name][1].marker for name in ablation}) == len(ablation)
 
 
-@pytest.mark.parametrize("sight", SIGHT)
+@pytest.mark.parametrize("vision", COLOUR_VISION)
 @pytest.mark.parametrize("figure", TOGETHER)
-def test_colours_that_the_paper_draws_together_stay_apart(figure: str, sight: str) -> None:
-    seen = {name: _lab(KNOWN[name][1].colour, SIGHT[sight]) for name in TOGETHER[figure]}
+def test_colours_that_the_paper_draws_together_stay_apart(figure: str, vision: str) -> None:
+    seen = {name: _lab(KNOWN[name][1].colour, COLOUR_VISION[vision]) for name in TOGETHER[figure]}
     near = {pair: np.linalg.norm(seen[pair[0]] - seen[pair[1]]) for pair in combinations(seen, 2)}
     assert min(near.values()) > 18, min(near, key=lambda pair: near[pair])
 
 
-def _lab(colour: str, sight: NDArray[np.float64]) -> NDArray[np.float64]:
+def _lab(colour: str, vision: NDArray[np.float64]) -> NDArray[np.float64]:
     rgb = np.array(to_rgb(colour))
-    linear = sight @ np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
+    linear = vision @ np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
     xyz = XYZ @ linear.clip(0, 1) / XYZ.sum(1)
     x, y, z = np.where(xyz > 0.008856, np.cbrt(xyz), 7.787 * xyz + 16 / 116)
     return np.array([116 * y - 16, 500 * (x - y), 200 * (y - z)])
 
 
 def test_a_method_looks_the_same_in_any_company() -> None:
-    alone, together = looks(["ft"]), looks(["mine", "ft", "ssil", "another", "ft, memory 9", "a third"])
+    alone, together = method_styles(["ft"]), method_styles(["mine", "ft", "ssil", "another", "ft, memory 9", "a third"])
     assert alone["ft"] == together["ft"]
-    assert len({(look.marker, look.dashes) for look in together.values()}) == 6
+    assert len({(style.marker, style.dashes) for style in together.values()}) == 6
 
 
 def test_the_first_variant_has_its_methods_look_where_the_method_itself_is_not_there() -> None:
-    found = looks(["ft, memory 9", "ft, memory 5"])
+    found = method_styles(["ft, memory 9", "ft, memory 5"])
     assert found["ft, memory 5"] == KNOWN["ft"][1] != found["ft, memory 9"]
 
 
 def test_names_in_options_are_left_alone() -> None:
-    assert shown("mine, distil ssil") == "mine, distil ssil"
+    assert display_name("mine, distil ssil") == "mine, distil ssil"
 
 
 def test_panels_fill_rows() -> None:
-    figure, grid = panels(5, 3, 2, 1)
+    figure, grid = panel_grid(5, 3, 2, 1)
     assert len(grid) == len(figure.axes) == 5
     assert tuple(figure.get_size_inches()) == (6, 2)
 
@@ -92,7 +92,7 @@ def test_all_formats_are_written_and_never_change(tmp_path: Path) -> None:
         assert file.read_bytes() == (second.parent / file.name).read_bytes()
 
 
-def test_a_large_picture_is_made_small_and_keeps_its_main_colour(tmp_path: Path) -> None:
+def test_a_large_image_is_reduced_and_keeps_its_main_colour(tmp_path: Path) -> None:
     runs = {name: [record(name, [90, 50 + place]), record(name, [80, 50 - place])] for place, name in enumerate(KNOWN)}
     file = save(accuracy_grid({str(number): runs for number in range(6)}), tmp_path / "a.png")
     assert file.stat().st_size < BYTES

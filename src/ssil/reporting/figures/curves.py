@@ -1,4 +1,4 @@
-"""Accuracy along the stream (Fig. 5, 6 d, 8, S2-S6)."""
+"""Accuracy along the stream (Fig. 5, 6 d, 8, S2-S6), and of two distillations from the same teacher (Fig. 9)."""
 
 from collections.abc import Mapping, Sequence
 from math import ceil, floor
@@ -10,52 +10,75 @@ from matplotlib.figure import Figure
 from ssil.benchmark.estimates import estimate
 from ssil.benchmark.record import Record
 from ssil.learning.metrics import average
-from ssil.reporting.figures.lines import Along, Runs, band, below, draw, entries, frame, grouped, names, together
-from ssil.reporting.figures.style import MethodStyle, looks, panels, shown, title
+from ssil.reporting.figures.lines import (
+    Along,
+    Runs,
+    by_method,
+    display_names,
+    draw_line,
+    legend_band,
+    legend_below,
+    legend_lines,
+    merged,
+    stream_axis,
+)
+from ssil.reporting.figures.style import (
+    MethodStyle,
+    base_method,
+    display_name,
+    method_styles,
+    panel_grid,
+    panel_title,
+)
 
 Metric = Literal["top1", "top5"]
 METRICS = {"top1": "top-1", "top5": "top-5"}
-PLAIN: dict[str, Any] = {"frameon": False, "handlelength": 3.5}
+LEGEND: dict[str, Any] = {"frameon": False, "handlelength": 3.5}
+
+FIRST_BRANCH = 3
+"""First task drawn by `branch_curves`: with a single old task, TKD equals GKD."""
 
 
 def accuracy_curves(runs: Runs | Sequence[Record], metric: Metric = "top1") -> Figure:
-    """The accuracy over all classes seen, after each task; the legend has the averages, the best first."""
-    runs = grouped(runs)
+    """Draw accuracy over all classes seen after each task; the legend lists averages, the best variant first."""
+    runs = by_method(runs)
     few = len(runs) < 5
-    figure, (axes,) = panels(1, 1, 7 if few else 10, 4.2 if few else 4.8)
-    accuracy_panel(axes, runs, metric, looks(runs))
+    figure, (axes,) = panel_grid(1, 1, 7 if few else 10, 4.2 if few else 4.8)
+    accuracy_panel(axes, runs, metric, method_styles(runs))
     axes.set_ylabel(f"{METRICS[metric]} accuracy over all classes seen (%)")
     record = next(iter(runs.values()))[0]
-    title(axes, f"{record.config['dataset']}: {sum(record.task_sizes)} classes in {len(record.task_sizes)} tasks")
-    handles = [*entries(_averages(runs, metric, brief=not few), looks(runs)), *band(runs)]
+    panel_title(axes, f"{record.config['dataset']}: {sum(record.task_sizes)} classes in {len(record.task_sizes)} tasks")
+    handles = [*legend_lines(_averages(runs, metric, brief=not few), method_styles(runs)), *legend_band(runs)]
     if few:
-        axes.legend(handles=handles, **PLAIN)
+        axes.legend(handles=handles, **LEGEND)
     else:
         heading = f"average and last {METRICS[metric]} (%)"
-        figure.legend(handles=handles, loc="outside right upper", title=heading, **PLAIN)
+        figure.legend(handles=handles, loc="outside right upper", title=heading, **LEGEND)
     return figure
 
 
 def _averages(runs: Runs, metric: Metric, brief: bool) -> dict[str, str]:
+    """Return legend labels with average and last accuracy, sorted by average."""
     labels: dict[str, tuple[float, str]] = {}
     for name, records in runs.items():
         mean = estimate([average([getattr(task, metric) for task in record.tasks]) for record in records])
         last = estimate([getattr(record.tasks[-1], metric) for record in records])
         short, long = f"{mean.mean:.1f}, {last.mean:.1f}", f"{mean.text()} on average, {last.text()} at the end"
-        labels[name] = -mean.mean, f"{shown(name)}: {short if brief else long}"
+        labels[name] = -mean.mean, f"{display_name(name)}: {short if brief else long}"
     return {name: label for name, (_, label) in sorted(labels.items(), key=lambda item: item[1][0])}
 
 
 def accuracy_grid(scenarios: Mapping[str, Runs], metrics: Sequence[Metric] = ("top1",), columns: int = 3) -> Figure:
-    """Several scenarios by their titles, a panel for each metric."""
+    """Draw one panel per scenario (by its title) and metric."""
     cells = [(name, runs, metric) for name, runs in scenarios.items() for metric in metrics]
-    figure, grid = panels(len(cells), columns, 3.6, 2.9)
-    everyone = together(scenarios.values())
+    figure, grid = panel_grid(len(cells), columns, 3.6, 2.9)
+    every = merged(scenarios.values())
+    styles = method_styles(every)
     for axes, (name, runs, metric) in zip(grid, cells, strict=True):
-        accuracy_panel(axes, runs, metric, looks(everyone), most=6)
+        accuracy_panel(axes, runs, metric, styles, most=6)
         axes.set_ylabel(f"{METRICS[metric]} accuracy (%)")
-        title(axes, name)
-    below(figure, [*entries(names(everyone), looks(everyone)), *band(*scenarios.values())])
+        panel_title(axes, name)
+    legend_below(figure, [*legend_lines(display_names(every), styles), *legend_band(*scenarios.values())])
     return figure
 
 
@@ -67,10 +90,29 @@ def accuracy_panel(
     along: Along = "classes_seen",
     most: int = 11,
 ) -> None:
-    """A line a variant; from zero up, unless all is far above it."""
+    """Draw one line per variant; the vertical axis starts at zero unless all values exceed 30 %."""
     alpha = 0.15 if len(runs) <= 8 else 0.08
     for name, records in runs.items():
-        draw(axes, records, metric, styles[name], along, alpha=alpha, zorder=3 if name == "ssil" else 2)
-    frame(axes, runs, along, most=most)
+        draw_line(axes, records, metric, styles[name], along, alpha=alpha, zorder=3 if name == "ssil" else 2)
+    stream_axis(axes, runs, along, most=most)
     low, high = axes.dataLim.y0, axes.dataLim.y1
     axes.set_ylim(10 * floor(low / 10) if low > 30 else 0, min(100, 10 * ceil(high / 10)))
+
+
+def branch_curves(runs: Runs, metric: Metric = "top5") -> Figure:
+    """Draw Fig. 9: a chain of models, and models that learn one task each from the chain's previous model."""
+    figure, (axes,) = panel_grid(1, 1, 7, 4.2)
+    styles = method_styles(runs)
+    for name, records in runs.items():
+        draw_line(axes, records, metric, styles[name], "task", FIRST_BRANCH)
+    stream_axis(axes, runs, "task", FIRST_BRANCH)
+    axes.set_ylabel(f"{METRICS[metric]} accuracy over all classes seen (%)")
+    panel_title(axes, "Each task learnt twice, from the same teacher")
+    labels = {name: _branch_label(name, records[0]) for name, records in runs.items()}
+    axes.legend(handles=[*legend_lines(labels, styles), *legend_band(runs)], **LEGEND)
+    return figure
+
+
+def _branch_label(name: str, record: Record) -> str:
+    chain, method = record.config.get("chain"), display_name(base_method(name))
+    return f"{method}, branching off {display_name(chain)}" if chain else f"{method}, the chain"

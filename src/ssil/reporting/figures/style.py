@@ -1,4 +1,4 @@
-"""How figures look: a method keeps its colour, marker and dash wherever it appears, and grey print tells it apart."""
+"""Style and files of figures: each method keeps its colour, marker and dashes, which differ without colour too."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -20,7 +20,7 @@ from ssil.benchmark.record import Record
 
 @dataclass(frozen=True)
 class MethodStyle:
-    """How a method is drawn."""
+    """Colour (hexadecimal), marker and dashes (in matplotlib's notation) of a method's lines."""
 
     colour: str
     marker: str
@@ -47,39 +47,42 @@ KNOWN: Final = {
     "lwf": ("LwF", MethodStyle("#44556b", "s", ":")),
     "joint": ("Joint (upper bound)", MethodStyle("#000000", "", "--")),
 }
-"""The name in legends, and the look. The colours of methods that the paper draws together stay apart for people who
-don't see red or green as others do; no two methods share marker and dash."""
+"""Display name and style by method. Colours of methods that share a figure of the paper stay distinguishable under
+red-green colour blindness; no two methods share both marker and dashes."""
 
 COLOURS: Final = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#000000")
-"""Okabe and Ito's palette, for methods that are not known; yellow is too pale for paper."""
+"""Okabe and Ito's palette without its yellow (too pale in print), for methods that are not in `KNOWN`."""
 
 OLD, NEW = "#6f93bf", "#a8430f"
-"""Old and new classes where no method is meant: light and dark."""
+"""Colours of old classes (light) and new classes (dark) in figures of a single method."""
 
 MARKERS: Final = ("o", "s", "^", "D", "v", "P", "X", "*", "<", ">", "d")
 DASHES: Final = ("-", "--", "-.", ":")
 
 PIXELS: Final = 800_000
 BYTES: Final = 150_000
-"""The most in a PNG; pictures are kept beside the code."""
+"""Largest PNG, in pixels and bytes: figures of results are kept in the repository."""
 
 FORMATS: Final = ("png", "svg", "pdf")
 UNDATED: Final = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}
 
 
-def looks(names: Iterable[str]) -> dict[str, MethodStyle]:
-    """The look of each method or variant: a known method's own, in any company; further variants have a shade of it.
+def method_styles(names: Iterable[str]) -> dict[str, MethodStyle]:
+    """Return the style of each method or variant name.
 
-    >>> found = looks(["mine", "ft", "ft, memory 9"])
+    A method in `KNOWN` has the same style in every figure. The first variant of a method has the method's style, and
+    each further one a darker (or lighter) shade with a free combination of marker and dashes.
+
+    >>> found = method_styles(["mine", "ft", "ft, memory 9"])
     >>> found["ft"], found["ft, memory 9"].colour
     (MethodStyle(colour='#d55e00', marker='s', dashes='--'), '#6a2f00')
     """
-    own = {method: look for method, (_, look) in KNOWN.items()}
-    taken = {(look.marker, look.dashes) for look in own.values()}
+    own = {method: style for method, (_, style) in KNOWN.items()}
+    taken = {(style.marker, style.dashes) for style in own.values()}
     free = cycle((marker, dashes) for dashes, marker in product(DASHES, MARKERS) if (marker, dashes) not in taken)
     colours, found, first = cycle(COLOURS), dict[str, MethodStyle](), dict[str, MethodStyle]()
-    for name in sorted(set(names), key=lambda name: (name != method_in(name), name)):
-        method = method_in(name)
+    for name in sorted(set(names), key=lambda name: (name != base_method(name), name)):
+        method = base_method(name)
         if method in first:
             found[name] = MethodStyle(_shade(first[method].colour), *next(free))
         else:
@@ -88,50 +91,50 @@ def looks(names: Iterable[str]) -> dict[str, MethodStyle]:
 
 
 def _shade(colour: str) -> str:
-    """A colour half way to black, or to white if it is dark itself."""
+    """Return the colour half way to black, or to white if it is dark itself."""
     red, green, blue = to_rgb(colour)
     end = red + green + blue < 0.9
     return to_hex(((red + end) / 2, (green + end) / 2, (blue + end) / 2))
 
 
-def method_in(name: str) -> str:
-    """The method in a variant's name.
+def base_method(name: str) -> str:
+    """Return the method at the start of a variant's name.
 
-    >>> method_in("ssil, batches mixed"), method_in("icarl (cnn)"), method_in("ssil w/o ER")
+    >>> base_method("ssil, batches mixed"), base_method("icarl (cnn)"), base_method("ssil w/o ER")
     ('ssil', 'icarl', 'ssil')
     """
     return re.split(r"[\s,(]", name, maxsplit=1)[0]
 
 
-def shown(name: str) -> str:
-    """A method's or variant's name as papers write it.
+def display_name(name: str) -> str:
+    """Return the name of a method or variant as papers write it.
 
-    >>> shown("ssil"), shown("icarl (cnn)"), shown("ce_tkd (from ce_gkd)"), shown("mine")
+    >>> display_name("ssil"), display_name("icarl (cnn)"), display_name("ce_tkd (from ce_gkd)"), display_name("mine")
     ('SS-IL', 'iCaRL (cnn)', 'CE+TKD (from CE+GKD)', 'mine')
     """
     methods = {method: written for method, (written, _) in KNOWN.items()}
     return re.sub(r"^[^\s,(]+|(?<=\(from )[^)]+", lambda found: methods.get(found[0], found[0]), name)
 
 
-def method_of(record: Record) -> str:
-    """The method's name; of a method in a file only its own."""
+def method_name(record: Record) -> str:
+    """Return the record's method; of a method given as FILE:NAME only NAME."""
     return record.label.rpartition(":")[2]
 
 
-def clean(axes: Axes) -> None:
-    """Only the axes that carry numbers, and a faint horizontal grid."""
+def hide_frame(axes: Axes) -> None:
+    """Hide the top and right spines and draw a faint horizontal grid."""
     axes.spines[["top", "right"]].set_visible(False)
     axes.grid(axis="y", color="#dddddd", linewidth=0.8)
     axes.set_axisbelow(True)
 
 
-def title(axes: Axes, text: str) -> None:
-    """A panel's title."""
+def panel_title(axes: Axes, text: str) -> None:
+    """Set a panel's title, bold and left-aligned."""
     axes.set_title(text, loc="left", weight="bold")
 
 
-def panels(count: int, columns: int, width: float, height: float) -> tuple[Figure, list[Axes]]:
-    """A figure with so many axes of this size (inches), row by row."""
+def panel_grid(count: int, columns: int, width: float, height: float) -> tuple[Figure, list[Axes]]:
+    """Create a figure of `count` panels, row by row; each panel is `width` by `height` inches."""
     columns = min(columns, count)
     rows = -(-count // columns)
     figure = Figure(figsize=(width * columns, height * rows), layout="constrained")
@@ -142,9 +145,12 @@ def panels(count: int, columns: int, width: float, height: float) -> tuple[Figur
 
 
 def save(figure: Figure, path: str | Path, formats: Sequence[str] = FORMATS) -> Path:
-    """Write a figure in the format that its name ends in, or else in all `formats`; the first of the files.
+    """Write a figure in the format of the path's suffix, or in all `formats` if it has none of them.
 
-    The same figure gives the same bytes: no dates, and no random names.
+    Equal figures give equal bytes: files contain no dates and no random identifiers.
+
+    Returns:
+        The path of the first file written.
     """
     path = Path(path)
     ends = path.suffix[1:] in FORMATS
@@ -161,7 +167,7 @@ def save(figure: Figure, path: str | Path, formats: Sequence[str] = FORMATS) -> 
 
 
 def _save_pixels(figure: Figure, file: Path) -> None:
-    """A PNG; one that would be too large has 256 colours, chosen so that areas keep theirs."""
+    """Write a PNG; if it exceeds `BYTES`, reduce it to 256 colours, chosen so that large areas keep theirs."""
     buffer = BytesIO()
     width, height = figure.get_size_inches()
     figure.savefig(buffer, format="png", dpi=min(160.0, sqrt(PIXELS / (width * height))), bbox_inches="tight")

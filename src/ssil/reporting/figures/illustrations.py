@@ -1,5 +1,8 @@
-"""Two drawings: the two kinds of distillation (Fig. 1), and SS-IL's loss (Fig. 4)."""
+"""Figures that need no run: GKD and TKD (Fig. 1), imbalanced gradient steps (Fig. 3), SS-IL's loss (Fig. 4)."""
 
+from collections.abc import Callable, Sequence
+from functools import partial
+from itertools import cycle, islice
 from typing import Any
 
 import torch
@@ -9,24 +12,35 @@ from matplotlib.figure import Figure
 from matplotlib.patches import FancyBboxPatch, Rectangle
 from torch import Tensor
 
-from ssil.reporting.figures.style import NEW, OLD, panels, title
+from ssil.learning.losses import cross_entropy, separated_cross_entropy
+from ssil.reporting.figures.lines import legend_below
+from ssil.reporting.figures.style import NEW, OLD, hide_frame, panel_grid, panel_title
 
-SCORES = ((0.9, 0.2, 1.0), (0.6, 1.5, 0.8), (2.6, 3.4, 2.2))
-"""An old model's scores for an image, a row a task; those of the latest task are too high."""
+Loss = Callable[[Tensor, Tensor], Tensor]
+Point = tuple[float, float]
+
+TEACHER_SCORES = ((0.9, 0.2, 1.0), (0.6, 1.5, 0.8), (2.6, 3.4, 2.2))
+"""Scores of an old model for one image, one row per task; those of the latest task are too high."""
 
 SHADES = [colormaps["Blues"](depth) for depth in (0.25, 0.55, 0.9)]
-"""The older a task, the lighter."""
+"""Colours of three tasks, the oldest the lightest."""
 
-Point = tuple[float, float]
+FIRST_SCORES = (0.5, 0.5, 0.0, 0.0)
+"""Scores after task 1: two old classes, then two new ones."""
+
+LOSSES: dict[str, Loss] = {
+    "CE: one softmax": cross_entropy,
+    "CE-SS: separated softmax": partial(separated_cross_entropy, old=2),
+}
 
 
 def distillations() -> Figure:
-    """From the old model's scores to soft targets: by one softmax (GKD), or by one for each task (TKD)."""
-    scores = torch.tensor(SCORES)
-    figure, (left, right, below_left, below_right) = panels(4, 2, 5.2, 2.5)
+    """Draw Fig. 1: soft targets from an old model's scores by one softmax (GKD), and by one softmax per task (TKD)."""
+    scores = torch.tensor(TEACHER_SCORES)
+    figure, (left, right, below_left, below_right) = panel_grid(4, 2, 5.2, 2.5)
     for axes, name in ((left, "GKD: one softmax over all old classes"), (right, "TKD: a softmax for each old task")):
         _bars(axes, scores, "the old model's scores")
-        title(axes, name)
+        panel_title(axes, name)
     whole = scores.flatten().softmax(0).view_as(scores)
     _targets(below_left, whole, [(0, 2)], "one KL divergence: the latest task's lead is taught")
     each = [(0, 0), (1, 1), (2, 2)]
@@ -35,7 +49,7 @@ def distillations() -> Figure:
 
 
 def _targets(axes: Axes, targets: Tensor, spans: list[tuple[int, int]], loss: str) -> None:
-    """Soft targets, with a grey ground under what shares a softmax."""
+    """Draw soft targets with a grey background behind tasks that share a softmax."""
     _bars(axes, targets, "soft targets")
     axes.set(ylim=(0, 0.75), xlabel=loss)
     for first, last in spans:
@@ -54,12 +68,65 @@ def _bars(axes: Axes, values: Tensor, name: str) -> None:
     axes.spines[["top", "right", "left"]].set_visible(False)
 
 
+def imbalanced_steps(rounds: int = 6, new: int = 8) -> Figure:
+    """Draw Fig. 3: four scores, step by step; each round has `new` images of new classes, then one exemplar."""
+    samples = imbalanced_stream(rounds, new)
+    figure, grid = panel_grid(2, 2, 5.0, 3.6)
+    paths = [descend(loss, samples) for loss in LOSSES.values()]
+    for axes, name, path in zip(grid, LOSSES, paths, strict=True):
+        _score_paths(axes, path, samples)
+        panel_title(axes, name)
+        axes.set_ylim(*shared_limits(paths))
+    grid[0].set_ylabel("score")
+    entries, labels = grid[0].get_legend_handles_labels()
+    legend_below(figure, list(dict(zip(labels, entries, strict=True)).values()))
+    return figure
+
+
+def imbalanced_stream(rounds: int, new: int) -> list[int]:
+    """Return the samples' classes: 0 and 1 are old, 2 and 3 new; old and new classes each alternate.
+
+    >>> imbalanced_stream(rounds=2, new=3)
+    [2, 3, 2, 0, 3, 2, 3, 1]
+    """
+    many = cycle((2, 3))
+    return [label for turn in range(rounds) for label in (*islice(many, new), turn % 2)]
+
+
+def descend(loss: Loss, samples: Sequence[int], lr: float = 0.2) -> Tensor:
+    """Return the scores (steps + 1, 4) of a model whose only parameters are four scores, equal for all images."""
+    scores = torch.tensor(FIRST_SCORES, requires_grad=True)
+    path = [scores.detach().clone()]
+    for label in samples:
+        (slope,) = torch.autograd.grad(loss(scores.unsqueeze(0), torch.tensor([label])).sum(), scores)
+        scores = (scores - lr * slope).detach().requires_grad_()
+        path.append(scores.detach())
+    return torch.stack(path)
+
+
+def shared_limits(paths: Sequence[Tensor]) -> tuple[float, float]:
+    """Return limits of the vertical axis that fit all paths."""
+    return min(map(Tensor.min, paths)).item() - 0.2, max(map(Tensor.max, paths)).item() + 0.2
+
+
+def _score_paths(axes: Axes, path: Tensor, samples: Sequence[int]) -> None:
+    for step, label in enumerate(samples):
+        if label < 2:
+            axes.axvspan(step, step + 1, color="#d0d0d0", linewidth=0, label="step on an exemplar")
+    for label in range(4):
+        age, colour, dashes = ("old", OLD, "-") if label < 2 else ("new", NEW, "--")
+        marker: dict[str, Any] = {"marker": "os^D"[label], "markevery": (4 + label, 9)}
+        axes.plot(path[:, label], color=colour, linestyle=dashes, label=f"{age} class {label + 1}", **marker)
+    hide_frame(axes)
+    axes.set_xlabel("gradient step")
+
+
 def separated_softmax() -> Figure:
-    """SS-IL: new images and exemplars in every batch, a softmax for each side, distillation task by task."""
-    figure, (axes,) = panels(1, 1, 11, 4.6)
+    """Draw Fig. 4: new images and exemplars in every batch, one softmax per side, distillation task by task."""
+    figure, (axes,) = panel_grid(1, 1, 11, 4.6)
     axes.set(xlim=(0, 21.6), ylim=(1.2, 9.6), aspect="equal")
     axes.axis("off")
-    title(axes, "SS-IL: loss = CE-SS + TKD")
+    panel_title(axes, "SS-IL: loss = CE-SS + TKD")
     _batch(axes)
     _box(axes, (5.2, 6.6), "old model $\\theta_{t-1}$,\nfrozen", linestyle="--")
     _box(axes, (5.2, 3.6), "model $\\theta$,\nlearning task $t$")
@@ -83,7 +150,7 @@ def _batch(axes: Axes) -> None:
 
 
 def _scores(axes: Axes, height: float, tasks: int) -> None:
-    """A row of scores, task by task; the fourth task is new."""
+    """Draw a row of three scores per task; the fourth task is new."""
     for task in range(tasks):
         for place in range(3):
             corner, colour = (10.0 + 3.0 * task + 0.8 * place, height), NEW if task == 3 else OLD

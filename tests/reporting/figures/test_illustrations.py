@@ -1,12 +1,22 @@
-"""The toy shows what it is made for."""
+"""The illustrations show what the equations give."""
+
+from pathlib import Path
 
 import pytest
 import torch
 
-from ssil.reporting.figures.toy import LOSSES, descend, imbalanced_steps, stream
+from ssil.reporting.figures.illustrations import (
+    LOSSES,
+    descend,
+    distillations,
+    imbalanced_steps,
+    imbalanced_stream,
+    separated_softmax,
+)
+from ssil.reporting.figures.style import save
 
 ONE, SEPARATED = LOSSES.values()
-SAMPLES = stream(rounds=6, new=8)
+SAMPLES = imbalanced_stream(rounds=6, new=8)
 NEW = torch.tensor(SAMPLES) >= 2
 
 
@@ -36,4 +46,15 @@ def test_separated_scores_do_not_move_on_samples_of_the_other_side() -> None:
 def test_both_are_drawn_to_one_scale() -> None:
     left, right = imbalanced_steps(rounds=2, new=3).axes
     assert left.get_ylim() == right.get_ylim()
-    assert torch.equal(torch.as_tensor(left.lines[0].get_ydata()), descend(ONE, stream(2, 3))[:, 0])
+    assert torch.equal(torch.as_tensor(left.lines[0].get_ydata()), descend(ONE, imbalanced_stream(2, 3))[:, 0])
+
+
+def test_shares_of_soft_targets() -> None:
+    *_, general, by_task = distillations().axes
+    shares = [[int(text.get_text().removesuffix(" %")) for text in axes.texts] for axes in (general, by_task)]
+    assert sum(shares[0]) == 100 > max(shares[0]) == shares[0][-1] > 50
+    assert shares[1] == [100, 100, 100]
+
+
+def test_the_loss_is_drawn(tmp_path: Path) -> None:
+    assert save(separated_softmax(), tmp_path / "loss").stat().st_size < 150_000

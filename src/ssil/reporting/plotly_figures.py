@@ -1,0 +1,299 @@
+"""Interactive figures of the report, for plotly; they draw the same series over seeds as ssil.reporting.figures."""
+
+from collections.abc import Callable, Sequence
+from html import escape
+from math import log10, nan
+from typing import Any, Final, Literal
+from zlib import crc32
+
+from plotly import graph_objects as go
+from torch import Tensor
+
+from ssil.benchmark.estimates import Estimate
+from ssil.benchmark.record import Record, TaskRecord
+from ssil.learning.metrics import average, newest_share
+from ssil.reporting.figures.ablations import replay_averages
+from ssil.reporting.figures.bias import teacher_shares
+from ssil.reporting.figures.illustrations import LOSSES, descend, imbalanced_stream, shared_limits
+from ssil.reporting.figures.style import NEW, OLD, MethodStyle
+from ssil.reporting.headline_table import fair_share
+from ssil.reporting.sections import Section, Variant
+
+INK, GRID = "#333333", "#e6e6e6"
+SHADES: Final = ("#f5f9fd", "#c6dbef", "#6baed6", "#2171b5", "#08306b")
+"""Colours of heat maps from 0 to 100 %, light to dark, so that print without colour keeps the order."""
+
+SYMBOLS: Final = {
+    "o": "circle",
+    "s": "square",
+    "^": "triangle-up",
+    "v": "triangle-down",
+    "<": "triangle-left",
+    ">": "triangle-right",
+    "D": "diamond",
+    "d": "diamond-tall",
+    "P": "cross",
+    "X": "x",
+    "*": "star",
+}
+DASHES: Final = {"-": "solid", "--": "dash", "-.": "dashdot", ":": "dot"}
+AGES: Final = {"old": (OLD, "dash", "square"), "new": (NEW, "solid", "circle")}
+
+
+def framed(traces: Sequence[Any], x: str, y: str, **layout: Any) -> go.Figure:
+    """Create a figure that fills its box, without a legend, and without zoom, which would interfere with scrolling."""
+    axis = {"fixedrange": True, "zeroline": False, "automargin": True, "gridcolor": GRID, "linecolor": "#999999"}
+    frame = go.Layout(
+        template="none",
+        autosize=True,
+        dragmode=False,
+        hovermode="closest",
+        showlegend=False,
+        font={"family": "system-ui, sans-serif", "size": 12, "color": INK},
+        margin={"l": 8, "r": 10, "t": 10, "b": 8},
+        hoverlabel={"bgcolor": "white", "bordercolor": "#999999", "font": {"color": INK}, "namelength": -1},
+        xaxis=axis | {"title": {"text": x, "standoff": 8}, "showgrid": False, "ticks": "outside", "ticklen": 4},
+        yaxis=axis | {"title": {"text": y, "standoff": 8}},
+    )
+    return go.Figure(traces, frame).update_layout(**layout)
+
+
+def accuracy_curves(section: Section, metric: Literal["top1", "top5"]) -> go.Figure:
+    """Draw accuracy over all classes seen after each task."""
+    return _curves(section, lambda task: getattr(task, metric), f"{metric[:3]}-{metric[3:]} accuracy (%)")
+
+
+def newest_shares(section: Section) -> go.Figure:
+    """Draw the share of predictions on the newest task from the second task on, and its share of the test images."""
+    figure = _curves(section, lambda task: newest_share(task.confusion), "on the newest task (%)", since=2)
+    tasks = max((variant.records[0].tasks for variant in section.variants), key=len)[1:]
+    return figure.add_scatter(
+        x=[task.classes_seen for task in tasks],
+        y=[fair_share(task.confusion) for task in tasks],
+        mode="lines",
+        line={"color": "#777777", "width": 2, "dash": "dot"},
+        hovertemplate="its share of the images: %{y:.1f} %<extra></extra>",
+    )
+
+
+def _curves(section: Section, value: Callable[[TaskRecord], float], y: str, since: int = 1) -> go.Figure:
+    """Draw, per variant, the mean over seeds after each task from `since` on, with a band of one deviation."""
+    traces = []
+    for variant in section.variants:
+        style, estimates = section.styles[variant.name], variant.along(value, since)
+        seen = [task.classes_seen for task in variant.records[0].tasks[since - 1 :]]
+        band = [_band(seen, estimates, style)] if len(variant.records) > 1 else []
+        shared = {"type": "scatter", "legendgroup": group_id(variant.name)}
+        traces += [trace | shared for trace in (*band, _line(variant.name, seen, estimates, style))]
+    seen = [task.classes_seen for task in max((v.records[0].tasks for v in section.variants), key=len)][since - 1 :]
+    ticks = {"tickvals": seen} if len(seen) <= 12 else {}
+    return framed(traces, "classes seen", y, xaxis=ticks, yaxis_rangemode="tozero")
+
+
+def group_id(name: str) -> str:
+    """Return the identifier, of letters and digits, that a variant's traces share with its legend buttons."""
+    return f"variant-{crc32(name.encode()):08x}"
+
+
+def _line(name: str, seen: Sequence[int], estimates: Sequence[Estimate], style: MethodStyle) -> dict[str, Any]:
+    return {
+        "name": escape(name),
+        "x": seen,
+        "y": [one.mean for one in estimates],
+        "text": [one.text() for one in estimates],
+        "mode": "lines+markers" if style.marker else "lines",
+        "line": {"color": style.colour, "width": 2, "dash": DASHES.get(style.dashes, "solid")},
+        "marker": {"symbol": SYMBOLS.get(style.marker, "circle"), "size": 8, "line": {"color": "white", "width": 1}},
+        "hovertemplate": "%{x} classes: %{text}",
+    }
+
+
+def _band(seen: Sequence[int], estimates: Sequence[Estimate], style: MethodStyle) -> dict[str, Any]:
+    high, low = ([one.mean + sign * one.deviation for one in estimates] for sign in (1, -1))
+    return {
+        "x": [*seen, *reversed(seen)],
+        "y": [*high, *reversed(low)],
+        "fill": "toself",
+        "fillcolor": style.colour,
+        "opacity": 0.12,
+        "mode": "none",
+        "hoverinfo": "skip",
+    }
+
+
+def bars(section: Section, value: Callable[[Record], float], x: str, digits: int = 0) -> go.Figure:
+    """Draw, per variant, a bar of the mean over seeds with one deviation to each side, and its numbers on the right."""
+    estimates = {_folded(variant.name): variant.over(value) for variant in section.variants}
+    deviations = [one.deviation if one.count > 1 else 0.0 for one in estimates.values()]
+    bar = go.Bar(
+        orientation="h",
+        x=[one.mean for one in estimates.values()],
+        y=list(estimates),
+        marker={"color": [section.styles[variant.name].colour for variant in section.variants]},
+        error_x={"array": deviations, "color": INK, "width": 3, "visible": any(deviations)},
+        hoverinfo="skip",
+    )
+    place = {"x": 1, "xref": "paper", "xanchor": "left", "showarrow": False}
+    numbers = [place | {"y": name, "text": f" {one.text(digits)}"} for name, one in estimates.items()]
+    order = {"autorange": "reversed", "showgrid": False}
+    figure = framed([bar], x, "", xaxis_showgrid=True, yaxis=order, bargap=0.35, annotations=numbers)
+    return figure.update_layout(margin={"r": 86, "t": 28})
+
+
+def bars_height(section: Section) -> float:
+    """Return the height of a bar chart in rem, with space for one line per setting in the variants' names."""
+    lines = max(variant.name.count(", ") + 1 for variant in section.variants)
+    return 4 + len(section.variants) * (0.7 + 0.95 * lines)
+
+
+def _folded(name: str) -> str:
+    """Return a variant's name with one line per setting.
+
+    >>> _folded("ssil, batches mixed, memory 500")
+    'ssil,<br>batches mixed,<br>memory 500'
+    """
+    return ",<br>".join(escape(part) for part in name.split(", "))
+
+
+def accuracy_by_task(variant: Variant) -> go.Figure:
+    """Draw top-1 on the classes of each task after each task, means over seeds."""
+    history = zip(*([task.task_top1 for task in record.tasks] for record in variant.records), strict=True)
+    cells = [[average(values) for values in zip(*rows, strict=True)] for rows in history]
+    return _task_map(cells, "of task", "after task")
+
+
+def task_confusion(variant: Variant) -> go.Figure:
+    """Draw true task by predicted task after the last task, each row in percent."""
+    cells = [[100 * count / max(sum(row), 1) for count in row] for row in variant.confusion]
+    return _task_map(cells, "predicted task", "true task")
+
+
+def teacher_predictions(variant: Variant) -> go.Figure:
+    """Draw the old tasks that the previous model predicts for the images of each new task, before training."""
+    return _task_map([row.tolist() for row in teacher_shares(variant.records)], "seen as task", "new task", first=2)
+
+
+def _task_map(cells: Sequence[Sequence[float]], x: str, y: str, first: int = 1) -> go.Figure:
+    """Draw percentages by task; rows are numbered from `first`, and may be shorter than the longest one."""
+    columns = max(map(len, cells))
+    trace = _heat_map(
+        z=[[*(round(value, 1) for value in row), *[None] * (columns - len(row))] for row in cells],
+        x=list(range(1, columns + 1)),
+        y=list(range(first, first + len(cells))),
+        zmin=0,
+        zmax=100,
+        xgap=1,
+        ygap=1,
+        hovertemplate=f"{y} %{{y}}, {x} %{{x}}: %{{z:.1f}} %<extra></extra>",
+    )
+    if columns <= 12:
+        trace.update(texttemplate="%{z:.0f}", textfont={"size": 9})
+    ticks = {"dtick": 1 if columns <= 12 else 5, "ticks": "", "showgrid": False, "showline": False}
+    return framed([trace], x, y, xaxis=ticks, yaxis=ticks | {"autorange": "reversed"}, font_size=10)
+
+
+def replay_sizes(records: Sequence[Record], k: int) -> go.Figure:
+    """Draw average top-k accuracy by exemplars in a batch (rows) and increments of the stream (columns)."""
+    found = replay_averages(records, k)
+    trace = _heat_map(
+        z=found.table,
+        x=list(map(str, found.increments)),
+        y=list(map(str, found.sizes)),
+        text=found.texts,
+        texttemplate="%{text}",
+        zmin=found.limits[0],
+        zmax=found.limits[1],
+        xgap=2,
+        ygap=2,
+        hovertemplate="T = %{x}, %{y} exemplars in a batch: %{text}<extra></extra>",
+    )
+    axis = {"type": "category", "ticks": "", "showgrid": False, "showline": False}
+    return framed([trace], "T", "exemplars in a batch", xaxis=axis, yaxis=axis | {"autorange": "reversed"})
+
+
+def _heat_map(**settings: Any) -> go.Heatmap:
+    return go.Heatmap(colorscale=SHADES, showscale=False, hoverongaps=False, **settings)
+
+
+def scores(variant: Variant) -> go.Figure:
+    """Draw the mean score of old and of new classes after each task from the second on."""
+    return framed(_old_and_new(variant, "score"), "task", "", font_size=10)
+
+
+def probability_limits(section: Section) -> tuple[float, float]:
+    """Return the lowest (at least 1e-5) and the highest mean probability of a class in a section."""
+    found = (_means(one, f"softmax_{age}") for one in section.variants for age in AGES)
+    shown = [value for values in found for value in values if value > 0] or [0.1]
+    return max(min(shown), 1e-5), max(shown)
+
+
+def probabilities(variant: Variant, lowest: float, highest: float) -> go.Figure:
+    """Draw the mean probability of an old and of a new class after each task, on a logarithmic scale."""
+    tasks = variant.records[0].tasks[1:]
+    even = {
+        "type": "scatter",
+        "x": [task.task for task in tasks],
+        "y": [1 / task.classes_seen for task in tasks],
+        "mode": "lines",
+        "line": {"color": "#999999", "width": 1, "dash": "dot"},
+        "hovertemplate": "an equal share: %{y:.3f}<extra></extra>",
+    }
+    scale = {"type": "log", "range": [log10(lowest / 1.2), log10(1.2 * highest)], "dtick": "D2", "tickformat": "~g"}
+    return framed([even, *_old_and_new(variant, "softmax")], "task", "", yaxis=scale, font_size=10)
+
+
+def _means(variant: Variant, field: str) -> list[float]:
+    """Return the means over seeds of a field after each task from the second on; nan where a record has None."""
+
+    def value(task: TaskRecord) -> float:
+        found = getattr(task, field)
+        return nan if found is None else found
+
+    return [estimate.mean for estimate in variant.along(value, since=2)]
+
+
+def _old_and_new(variant: Variant, kind: Literal["score", "softmax"]) -> list[dict[str, Any]]:
+    return [
+        {
+            "type": "scatter",
+            "name": f"{age} classes",
+            "x": [task.task for task in variant.records[0].tasks[1:]],
+            "y": _means(variant, f"{kind}_{age}"),
+            "mode": "lines+markers",
+            "line": {"color": colour, "width": 2, "dash": dash},
+            "marker": {"symbol": symbol, "size": 6},
+            "hovertemplate": "task %{x}: %{y:.3g}",
+        }
+        for age, (colour, dash, symbol) in AGES.items()
+    ]
+
+
+def imbalanced_steps(rounds: int = 6, new: int = 8) -> dict[str, go.Figure]:
+    """Draw Fig. 3 of the paper by the loss's name: four scores under imbalanced gradient steps."""
+    samples = imbalanced_stream(rounds, new)
+    paths = {name: descend(loss, samples) for name, loss in LOSSES.items()}
+    limits = shared_limits(list(paths.values()))
+    exemplars = [
+        {"type": "rect", "x0": step, "x1": step + 1, "y0": 0, "y1": 1, "yref": "paper", "line": {"width": 0}}
+        | {"fillcolor": "#d0d0d0", "layer": "below"}
+        for step, label in enumerate(samples)
+        if label < 2
+    ]
+    legend = {"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0}
+    frame = {"yaxis_range": limits, "shapes": exemplars, "showlegend": True, "legend": legend}
+    lines = {name: [_score_path(path, label) for label in range(4)] for name, path in paths.items()}
+    return {name: framed(traces, "gradient step", "score", **frame) for name, traces in lines.items()}
+
+
+def _score_path(path: Tensor, label: int) -> dict[str, Any]:
+    age = "old" if label < 2 else "new"
+    colour, dash, _ = AGES[age]
+    return {
+        "type": "scatter",
+        "name": f"{age} class {label + 1}",
+        "y": path[:, label].tolist(),
+        "mode": "lines+markers",
+        "line": {"color": colour, "width": 2, "dash": dash},
+        "marker": {"symbol": SYMBOLS["os^D"[label]], "size": 6},
+        "hovertemplate": "step %{x}: %{y:.2f}",
+    }
