@@ -7,23 +7,23 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any, NamedTuple, TypeVar, get_type_hints
 
-from ssil.classifier.classifier import Classifier, guesses
-from ssil.classifier.images import Picture, from_data
+from ssil.classifier.images import ImageFile, load_images
+from ssil.classifier.prediction import Classifier, predict
 
 Row = TypeVar("Row")
 
 
-def album(folder: str | Path) -> dict[str, list[Picture]]:
+def album(folder: str | Path) -> dict[str, list[ImageFile]]:
     """The pictures of a folder by their class."""
-    groups: dict[str, list[Picture]] = {}
-    for picture, name in from_data(str(folder))[0]:
+    groups: dict[str, list[ImageFile]] = {}
+    for picture, name in load_images(str(folder))[0]:
         groups.setdefault(name, []).append(picture)
     return groups
 
 
-def accuracy(classifier: Classifier, pictures: Sequence[Picture], name: str) -> float:
+def accuracy(classifier: Classifier, pictures: Sequence[ImageFile], name: str) -> float:
     """Of the pictures of a class, in percent."""
-    return 100 * fmean(guess.ranking[0][0] == name for guess in guesses(classifier, pictures, top=1))
+    return 100 * fmean(guess.ranking[0][0] == name for guess in predict(classifier, pictures, top=1))
 
 
 def read(path: Path, kind: type[Row]) -> list[Row]:

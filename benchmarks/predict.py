@@ -30,11 +30,12 @@ import torch
 from PIL import Image
 from torch import Tensor
 
-from ssil.classifier.classifier import Classifier, update
 from ssil.classifier.classifier_settings import make_settings
-from ssil.classifier.images import from_data
+from ssil.classifier.images import load_images
 from ssil.classifier.model_directory import ModelDirectory
-from ssil.classifier.prediction_inputs import PART
+from ssil.classifier.prediction import Classifier
+from ssil.classifier.prediction_inputs import BATCH_SIZE
+from ssil.classifier.update import update
 from ssil.cli.predict import predict
 from ssil.data.assemble import transform
 
@@ -57,7 +58,7 @@ def photos(folder: Path, images: int) -> Path:
 def made(folder: Path, backbone: str, images: Path) -> Classifier:
     """A model of ten classes; how well it knows them does not matter."""
     settings = make_settings({"backbone": backbone, "image_size": NETWORKS[backbone], "epochs": 1})
-    arrived, _ = from_data(str(images))
+    arrived, _ = load_images(str(images))
     classifier = update(None, settings, arrived).classifier
     directory = ModelDirectory(folder)
     with directory.locked():
@@ -94,7 +95,7 @@ def compare(root: Path, images: int, rounds: int) -> None:
         classifier = made(root / backbone, backbone, few)
         classifier.snapshot.network.eval()
         pixels = torch.randint(256, (images, size, size, 3), dtype=torch.uint8)
-        batches = transform(classifier.settings.look()).test(pixels, torch.float32).split(PART)
+        batches = transform(classifier.settings.preprocessing()).test(pixels, torch.float32).split(BATCH_SIZE)
         turns = [_turn(classifier, batches, root / backbone, pictures) for _ in range(rounds)]
         network, whole = (median(column) for column in zip(*turns, strict=True))
         ratio = median(one / other for one, other in turns)

@@ -20,9 +20,9 @@ from statistics import fmean, stdev
 from typing import NamedTuple
 
 from growing import accuracy, add, album, numbers, read, values
-from ssil.classifier.classifier import update
 from ssil.classifier.classifier_settings import ModelSettings, make_settings
-from ssil.classifier.images import Labelled, Picture
+from ssil.classifier.images import ImageFile, LabelledImages
+from ssil.classifier.update import update
 
 FIRST, UPDATES = 10, {10: 1, 5: 2, 2: 3, 1: 3}
 """Classes at first; of how many classes how many updates follow."""
@@ -45,15 +45,15 @@ class Stream(NamedTuple):
     """Pictures of classes in the order of their arrival, to learn and to judge by."""
 
     names: Sequence[str]
-    learnt: dict[str, list[Picture]]
-    held: dict[str, list[Picture]]
+    learnt: dict[str, list[ImageFile]]
+    held: dict[str, list[ImageFile]]
 
-    def of(self, names: Sequence[str]) -> Labelled:
+    def of(self, names: Sequence[str]) -> LabelledImages:
         """What there is to learn of these classes."""
         return [(picture, name) for name in names for picture in self.learnt[name]]
 
 
-def draw(groups: Mapping[str, list[Picture]], learnt: int, held: int, seed: int) -> Stream:
+def draw(groups: Mapping[str, list[ImageFile]], learnt: int, held: int, seed: int) -> Stream:
     """Classes and their pictures, by chance."""
     random = Random(seed)
     names = random.sample(sorted(groups), FIRST + max(UPDATES))

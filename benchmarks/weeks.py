@@ -22,9 +22,10 @@ from statistics import fmean, stdev
 from typing import NamedTuple
 
 from growing import accuracy, add, album, numbers, read, values
-from ssil.classifier.classifier import Classifier, update
 from ssil.classifier.classifier_settings import ModelSettings, make_settings
-from ssil.classifier.images import Labelled, Picture
+from ssil.classifier.images import ImageFile, LabelledImages
+from ssil.classifier.prediction import Classifier
+from ssil.classifier.update import update
 
 
 class Row(NamedTuple):
@@ -40,10 +41,10 @@ class Row(NamedTuple):
     seconds: float
 
 
-Album = Mapping[str, Sequence[Picture]]
+Album = Mapping[str, Sequence[ImageFile]]
 
 
-def drawn(train: Album, weeks: int, classes: int, pictures: int, seed: int) -> list[Labelled]:
+def drawn(train: Album, weeks: int, classes: int, pictures: int, seed: int) -> list[LabelledImages]:
     """What each week brings, by chance."""
     random = Random(seed)
     names = random.sample(sorted(train), weeks * classes)
@@ -52,7 +53,7 @@ def drawn(train: Album, weeks: int, classes: int, pictures: int, seed: int) -> l
     return [[(picture, name) for name in week for picture in found[name]] for week in arrivals]
 
 
-def follow(arrivals: Sequence[Labelled], test: Album, settings: ModelSettings) -> Iterator[Row]:
+def follow(arrivals: Sequence[LabelledImages], test: Album, settings: ModelSettings) -> Iterator[Row]:
     """Learn week by week, and be judged after each."""
     classifier: Classifier | None = None
     for week, arrived in enumerate(arrivals, start=1):

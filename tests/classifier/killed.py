@@ -16,9 +16,9 @@ import torch
 
 import tiny_classifiers
 from kill_points import Fuse, forked, kill, killed
-from ssil.classifier.classifier import guesses
-from ssil.classifier.learn_command import learn
+from ssil.classifier.edits import publish_update
 from ssil.classifier.model_directory import ModelDirectory
+from ssil.classifier.prediction import predict
 from ssil.data import image_index
 from ssil.learning.task import Pace, Progress
 
@@ -33,18 +33,18 @@ def taught(folder: Path, images: Path, fuse: Fuse | None = None) -> None:
 
     if fuse:
         image_index.content = fuse.before("read", image_index.content)
-    learn(folder, str(images), SETTINGS, watch=watch)
+    publish_update(folder, str(images), SETTINGS, watch=watch)
 
 
 def look(folder: Path, answer: Path) -> None:
-    """Which version predicts, and what it says; every picture is read."""
+    """Which version predicts, and what it says; every image is read."""
     found = ModelDirectory(folder, TRUSTED).load()
-    shown = [picture for picture, _ in tiny_classifiers.pictures(["ant", "cat"], 2)]
-    kept = (*found.classifier.exemplars, *found.classifier.quiz)
-    assert all(picture.read() for group in kept for picture in group)
+    shown = [image for image, _ in tiny_classifiers.labelled_images(["ant", "cat"], 2)]
+    kept = (*found.classifier.exemplars, *found.classifier.holdout)
+    assert all(image.read() for group in kept for image in group)
     said = {
         "version": found.number,
-        "answers": [*guesses(found.classifier, shown)],
+        "answers": [*predict(found.classifier, shown)],
         "names": found.classifier.classes.names,
     }
     answer.write_text(json.dumps(said))
@@ -64,7 +64,7 @@ def litter(folder: Path) -> list[str]:
     needed = {folder / name for name in ("current.json", "lock", "versions", "pictures")} | {*versions}
     needed |= {path / name for path in versions for name in ("model.json", "weights.safetensors")}
     groups = [group for one in said for group in (*one["exemplars"], *one["quiz"])]
-    files = {folder / picture["file"] for group in groups for picture in group}
+    files = {folder / image["file"] for group in groups for image in group}
     return sorted(str(path) for path in {*folder.rglob("*")} - needed - files - {path.parent for path in files})
 
 

@@ -4,29 +4,31 @@ from pathlib import Path
 
 import pytest
 
-from ssil.classifier.classifier import Classifier, guesses, update
 from ssil.classifier.edits import forget, rename
 from ssil.classifier.model_directory import ModelDirectory
+from ssil.classifier.prediction import Classifier, predict
+from ssil.classifier.update import update
 from ssil.core.errors import UserError
-from tiny_classifiers import pictures, settings
+from tiny_classifiers import labelled_images, settings
 
 METHODS = ("ssil", "icarl", "lucir", "il2m", "scail", "bic", "podnet")
 
 
 def chances(classifier: Classifier) -> list[dict[str, float]]:
     return [
-        dict(guess.ranking) for guess in guesses(classifier, [one for one, _ in pictures(["ant", "dog"], 3)], top=9)
+        dict(guess.ranking)
+        for guess in predict(classifier, [one for one, _ in labelled_images(["ant", "dog"], 3)], top=9)
     ]
 
 
 @pytest.fixture(params=METHODS)
 def model(request: pytest.FixtureRequest, tmp_path: Path) -> ModelDirectory:
     own = settings(method=request.param, epochs=3, later_epochs=3)
-    first = update(None, own, pictures(["ant", "bee", "cat"])).classifier
+    first = update(None, own, labelled_images(["ant", "bee", "cat"])).classifier
     directory = ModelDirectory(tmp_path / "model", (own.backbone,))
     with directory.locked():
         directory.publish(first, [{}])
-        directory.publish(update(first, own, pictures(["dog", "eel"])).classifier, [{}])
+        directory.publish(update(first, own, labelled_images(["dog", "eel"])).classifier, [{}])
     return directory
 
 
@@ -50,15 +52,15 @@ def test_a_forgotten_class_is_gone_and_the_others_stay_what_they_were(model: Mod
             left = {name: p for name, p in then.items() if name != "bee"}
             wanted = {name: p / sum(left.values()) for name, p in left.items()}
             assert now == pytest.approx(wanted, abs=1e-5)
-    assert update(rest, rest.settings, pictures(["fox", "gnu"])).classifier.classes.seen == 6
+    assert update(rest, rest.settings, labelled_images(["fox", "gnu"])).classifier.classes.seen == 6
 
 
-def test_no_version_keeps_a_picture_of_it(model: ModelDirectory) -> None:
+def test_no_version_keeps_an_image_of_it(model: ModelDirectory) -> None:
     forget(model, "bee")
     assert not (model.folder / "pictures/bee").exists()
     for number in model.numbers():
         found = model.load(number).classifier
-        kept = {one.name.partition("/")[0] for group in (*found.exemplars, *found.quiz) for one in group}
+        kept = {one.name.partition("/")[0] for group in (*found.exemplars, *found.holdout) for one in group}
         assert "bee" not in kept
         assert "ant" in kept
     assert all(0 <= p <= 1 for ranking in chances(model.load(1).classifier) for p in ranking.values())
@@ -67,7 +69,7 @@ def test_no_version_keeps_a_picture_of_it(model: ModelDirectory) -> None:
 def test_bad_names_are_refused(tmp_path: Path) -> None:
     own = settings(epochs=1)
     directory = ModelDirectory(tmp_path / "model", (own.backbone,))
-    directory.publish(update(None, own, pictures(["ant", "bee"])).classifier, [{}])
+    directory.publish(update(None, own, labelled_images(["ant", "bee"])).classifier, [{}])
     with pytest.raises(UserError, match="class: the model knows no 'bea'; did you mean 'bee'"):
         forget(directory, "bea")
     with pytest.raises(UserError, match="nothing left to tell apart"):

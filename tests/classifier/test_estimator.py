@@ -14,13 +14,13 @@ from sklearn.model_selection import cross_val_score
 from ssil.classifier.estimator import IncrementalClassifier
 from ssil.classifier.model_directory import ModelDirectory
 from ssil.core.errors import UserError
-from tiny_classifiers import folder, pictures, settings
+from tiny_classifiers import folder, labelled_images, settings
 
 SMALL = {name: value for name, value in settings().model_dump().items() if name not in {"memory_mb", "options"}}
 
 
 def arrays(names: list[str], count: int = 10, first: int = 0) -> tuple[NDArray[np.uint8], list[str]]:
-    shown = pictures(names, count, first)
+    shown = labelled_images(names, count, first)
     return np.stack([np.asarray(Image.open(BytesIO(one.read()))) for one, _ in shown]), [name for _, name in shown]
 
 
@@ -42,7 +42,7 @@ def test_call_by_call() -> None:
     assert model.fit(*arrays(["ant", "bee"])).classes_.tolist() == ["ant", "bee"]
 
 
-def test_paths_images_and_arrays_are_the_same_pictures(tmp_path: Path) -> None:
+def test_paths_images_and_arrays_are_the_same_images(tmp_path: Path) -> None:
     paths = sorted(folder(tmp_path, ["ant", "bee"]).rglob("*.png"))
     labels = [path.parent.name for path in paths]
     images = [Image.open(path) for path in paths]
@@ -113,10 +113,10 @@ def test_what_a_notebook_shows() -> None:
     assert "<b>" not in shown
 
 
-def test_bad_pictures_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="y: 1 labels for 20 pictures"):
+def test_bad_images_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="y: 1 labels for 20 images"):
         made().fit(arrays(["ant", "bee"])[0], ["ant"])
-    with pytest.raises(UserError, match="picture 0 is float64"):
+    with pytest.raises(UserError, match="image 0 is float64"):
         made().fit(np.zeros((2, 8, 8)), ["ant", "bee"])  # type: ignore[arg-type]
     with pytest.raises(UserError, match=r"none\.png can't be read"):
         made().fit([tmp_path / "none.png"], ["ant"])

@@ -1,4 +1,4 @@
-"""Learning on a frozen backbone: features are computed once, kept with their pictures, and stand for them."""
+"""Learning on a frozen backbone: features are computed once, kept with their images, and stand for them."""
 
 import json
 import sys
@@ -17,11 +17,13 @@ from sklearn.base import clone
 from torch import Tensor
 
 from frozen_classifiers import backbone, classifiers, features, frozen, members
-from ssil.classifier.classifier import Classifier, changed, guesses, judged, update
 from ssil.classifier.classifier_settings import make_settings
 from ssil.classifier.estimator import IncrementalClassifier
-from ssil.classifier.feature_extraction import sight_of
-from ssil.classifier.images import Picture
+from ssil.classifier.feature_extraction import trained_network
+from ssil.classifier.holdout import evaluate
+from ssil.classifier.images import ImageFile
+from ssil.classifier.prediction import Classifier, predict
+from ssil.classifier.update import changed_settings, update
 from ssil.cli import main
 from ssil.core.errors import UserError
 from ssil.core.tensor_files import write_tensors
@@ -29,14 +31,14 @@ from ssil.nn import pretrained
 from ssil.nn.heads import LinearHead
 from ssil.nn.network import Network, build
 from ssil.nn.pretrained import Pretrained, torchvision_name
-from tiny_classifiers import folder, pictures, settings
+from tiny_classifiers import folder, labelled_images, settings
 
 METHODS = ("ssil", "lucir", "podnet", "icarl", "bic", "wa", "joint")
 
 
 def right(classifier: Classifier, names: list[str]) -> float:
-    fresh = pictures(names, count=6, first=100)
-    found = guesses(classifier, [picture for picture, _ in fresh], top=1)
+    fresh = labelled_images(names, count=6, first=100)
+    found = predict(classifier, [image for image, _ in fresh], top=1)
     return sum(guess.ranking[0][0] == name for guess, (_, name) in zip(found, fresh, strict=True)) / len(fresh)
 
 
@@ -54,7 +56,7 @@ def test_heads_learn_and_the_backbone_stays_as_it_came(method: str) -> None:
 
 @pytest.fixture
 def looks(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """How many pictures a whole network is shown, look by look."""
+    """How many images a whole network is shown, look by look."""
     seen = list[int]()
 
     def forward(self: Network, images: Tensor, _forward: Any = Network.forward) -> Any:
@@ -66,56 +68,58 @@ def looks(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return seen
 
 
-def test_each_picture_is_looked_at_once(looks: list[int]) -> None:
-    one = update(None, frozen(epochs=2), pictures(["ant", "bee", "cat"]), init=backbone()).classifier
+def test_each_image_is_looked_at_once(looks: list[int]) -> None:
+    one = update(None, frozen(epochs=2), labelled_images(["ant", "bee", "cat"]), init=backbone()).classifier
     assert sum(looks) == 30
-    two = update(one, frozen(later_epochs=2), pictures(["dog", "eel"])).classifier
-    update(two, frozen(later_epochs=2), pictures(["ant"]))  # of which the model keeps some
-    again = 10 - len(two.exemplars[0]) - len(two.quiz[0])
-    assert judged(two)
+    two = update(one, frozen(later_epochs=2), labelled_images(["dog", "eel"])).classifier
+    update(two, frozen(later_epochs=2), labelled_images(["ant"]))  # of which the model keeps some
+    again = 10 - len(two.exemplars[0]) - len(two.holdout[0])
+    assert evaluate(two)
     assert sum(looks) == 30 + 20 + again
 
 
-def test_features_are_those_of_a_single_pass_over_all_pictures() -> None:
+def test_features_are_those_of_a_single_pass_over_all_images() -> None:
     two = classifiers()[1]
-    shown = [picture for picture, _ in pictures(["ant", "bee", "cat", "dog", "eel"])]
+    shown = [image for image, _ in labelled_images(["ant", "bee", "cat", "dog", "eel"])]
     everything = update(
-        None, frozen(memory=100, epochs=1), pictures(["ant", "bee", "cat", "dog", "eel"]), init=backbone()
+        None, frozen(memory=100, epochs=1), labelled_images(["ant", "bee", "cat", "dog", "eel"]), init=backbone()
     )
-    single = {picture.digest: features(picture) for picture in members(everything.classifier)}
-    assert single.keys() == {picture.digest for picture in shown}
-    for picture in members(two):
-        torch.testing.assert_close(features(picture), single[picture.digest], rtol=0, atol=1e-6)
+    single = {image.digest: features(image) for image in members(everything.classifier)}
+    assert single.keys() == {image.digest for image in shown}
+    for image in members(two):
+        torch.testing.assert_close(features(image), single[image.digest], rtol=0, atol=1e-6)
 
 
-def test_the_quiz_says_what_the_whole_network_says_of_its_pictures() -> None:
+def test_hold_out_results_are_those_of_the_whole_network() -> None:
     two = classifiers()[1]
-    found, quiz = judged(two), [(picture, label) for label, group in enumerate(two.quiz) for picture in group]
+    found, holdout = evaluate(two), [(image, label) for label, group in enumerate(two.holdout) for image in group]
     assert found
-    names = [guess.ranking[0][0] for guess in guesses(two, [picture for picture, _ in quiz])]
-    hits = sum(name == two.classes.names[label] for name, (_, label) in zip(names, quiz, strict=True))
-    assert hits == sum(mark.right for mark in found.classes.values())
+    names = [guess.ranking[0][0] for guess in predict(two, [image for image, _ in holdout])]
+    hits = sum(name == two.classes.names[label] for name, (_, label) in zip(names, holdout, strict=True))
+    assert hits == sum(result.correct for result in found.classes.values())
 
 
 def test_only_pretrained_backbones_are_frozen_and_they_stay_so() -> None:
     with pytest.raises(UserError, match=r"^freeze: a backbone with random weights .*; give --init too$"):
-        update(None, frozen(), pictures(["ant", "bee"]))
+        update(None, frozen(), labelled_images(["ant", "bee"]))
     with pytest.raises(UserError, match="freeze: the model was made with False, which can't be changed"):
-        changed(settings(), {"freeze": True})
+        changed_settings(settings(), {"freeze": True})
 
 
 def test_whoever_watches_hears_of_features_first() -> None:
     paces = list[tuple[str, float]]()
     own = frozen(epochs=1)
-    update(None, own, pictures(["ant", "bee"]), lambda _, pace: paces.append((pace.phase, pace.done)), backbone())
+    update(
+        None, own, labelled_images(["ant", "bee"]), lambda _, pace: paces.append((pace.phase, pace.done)), backbone()
+    )
     assert paces[0] == ("features", 1.0)
-    assert sorted({phase for phase, _ in paces[:2]}) == ["features"]  # of the quiz, and of the rest
+    assert sorted({phase for phase, _ in paces[:2]}) == ["features"]  # of the hold-out set, and of the rest
     assert {phase for phase, _ in paces[2:]} == {"main"}
 
 
 def test_as_many_epochs_as_fit(monkeypatch: pytest.MonkeyPatch, looks: list[int]) -> None:
     monkeypatch.setattr("ssil.classifier.update.PROBE_SECONDS", 0.02)
-    made = update(None, frozen(epochs=50), pictures(["ant", "bee"]), init=backbone(), minutes=1e-5)
+    made = update(None, frozen(epochs=50), labelled_images(["ant", "bee"]), init=backbone(), minutes=1e-5)
     assert made.epochs == 1
     assert sum(looks) == 20
 
@@ -129,7 +133,7 @@ def test_scikit_learns_conventions(tmp_path: Path) -> None:
     assert clone(model).get_params()["init"] == str(init)
 
     def album(*names: str) -> tuple[list[Image.Image], list[str]]:
-        shown = pictures(names)
+        shown = labelled_images(names)
         return [Image.open(BytesIO(one.read())) for one, _ in shown], [name for _, name in shown]
 
     model.partial_fit(*album("ant", "bee")).partial_fit(*album("cat"))
@@ -142,12 +146,12 @@ def test_scikit_learns_conventions(tmp_path: Path) -> None:
     assert all(torch.equal(trained[name], tensor) for name, tensor in resnet.state_dict().items())
 
 
-def test_imagenets_weights_see_pictures_normalised_as_imagenets(tmp_path: Path) -> None:
+def test_imagenets_weights_see_images_normalised_as_imagenets(tmp_path: Path) -> None:
     """Those of the usual ResNet-18, with torchvision's names."""
     network = build("resnet18", LinearHead, 3, "batch", torch.Generator().manual_seed(0)).eval()
     init = Pretrained("f", {torchvision_name(name): tensor for name, tensor in network.backbone.state_dict().items()})
     pixels = np.random.default_rng(0).integers(256, size=(4, 40, 40, 3), dtype=np.uint8)
-    shown = [Picture.of(f"{n}.png", png(one)) for n, one in enumerate(pixels)]
+    shown = [ImageFile.from_bytes(f"{n}.png", png(one)) for n, one in enumerate(pixels)]
     own = make_settings({"backbone": "resnet18", "image_size": 40, "freeze": True, "epochs": 1})
     made = update(None, own, list(zip(shown, "aabb", strict=True)), init=init).classifier
     with torch.inference_mode():
@@ -155,8 +159,8 @@ def test_imagenets_weights_see_pictures_normalised_as_imagenets(tmp_path: Path) 
             [0.229, 0.224, 0.225]
         )
         wanted = network(images.permute(0, 3, 1, 2)).features
-    for picture in members(made):
-        torch.testing.assert_close(features(picture), wanted[int(picture.name[0])], rtol=1e-4, atol=1e-5)
+    for image in members(made):
+        torch.testing.assert_close(features(image), wanted[int(image.name[0])], rtol=1e-4, atol=1e-5)
 
 
 def png(pixels: NDArray[np.uint8]) -> bytes:
@@ -165,23 +169,23 @@ def png(pixels: NDArray[np.uint8]) -> bytes:
     return file.getvalue()
 
 
-def test_a_large_picture_is_kept_small_with_the_features_that_it_had() -> None:
-    def enlarged(picture: Picture) -> Picture:
-        large = Image.open(BytesIO(picture.read())).resize((50, 50))
-        return Picture.of(picture.name, png(np.asarray(large)))
+def test_a_large_image_is_kept_small_with_the_features_that_it_had() -> None:
+    def enlarged(image: ImageFile) -> ImageFile:
+        large = Image.open(BytesIO(image.read())).resize((50, 50))
+        return ImageFile.from_bytes(image.name, png(np.asarray(large)))
 
-    arrived = [(enlarged(picture), name) for picture, name in pictures(["ant", "bee"])]
+    arrived = [(enlarged(image), name) for image, name in labelled_images(["ant", "bee"])]
     made = update(None, frozen(epochs=1), arrived, init=backbone()).classifier
-    (seen,) = sight_of(frozen(), made.snapshot).seen([[picture for picture, _ in arrived]])
-    known = {picture.digest: features(picture) for picture in seen}
-    for picture in members(made):
-        assert Image.open(BytesIO(picture.read())).size == (16, 16)
-        torch.testing.assert_close(features(picture), known[picture.origin], rtol=0, atol=1e-6)
+    (seen,) = trained_network(frozen(), made.snapshot).with_features([[image for image, _ in arrived]])
+    known = {image.digest: features(image) for image in seen}
+    for image in members(made):
+        assert Image.open(BytesIO(image.read())).size == (16, 16)
+        torch.testing.assert_close(features(image), known[image.origin], rtol=0, atol=1e-6)
 
 
 @pytest.fixture
 def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """A name of a hub that holds one model, a ResNet-14 for grey pictures."""
+    """A name of a hub that holds one model, a ResNet-14 for grey images."""
     network = build("resnet14", LinearHead, 1, "batch", torch.Generator().manual_seed(0))
     write_tensors(tmp_path / "blob", network.backbone.state_dict())
     library = SimpleNamespace(hf_hub_download=lambda name, file: str(tmp_path / "blob"))

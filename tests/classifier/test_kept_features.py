@@ -1,4 +1,4 @@
-"""Features in a model's directory: files beside their pictures, shared, checked, erased with them."""
+"""Features in a model's directory: files beside their images, shared, checked, erased with them."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -8,14 +8,14 @@ import torch
 from torch import Tensor
 
 from frozen_classifiers import classifiers, features, frozen, members
-from ssil.classifier.classifier import update
 from ssil.classifier.edits import forget, rename
-from ssil.classifier.images import kept
 from ssil.classifier.model_directory import ModelDirectory
+from ssil.classifier.model_files import features_reader
+from ssil.classifier.update import update
 from ssil.core.errors import UserError
 from ssil.core.files import checksum
 from ssil.core.tensor_files import pack
-from tiny_classifiers import pictures, settings
+from tiny_classifiers import labelled_images, settings
 
 
 @pytest.fixture
@@ -31,7 +31,7 @@ def test_what_is_learnt_from_the_directory_is_the_same_to_the_bit(model: ModelDi
     assert [features(one).tolist() for one in members(found)] == [
         features(one).tolist() for one in members(classifiers()[1])
     ]
-    there, here = (update(one, frozen(), pictures(["fox"])).classifier for one in (found, classifiers()[1]))
+    there, here = (update(one, frozen(), labelled_images(["fox"])).classifier for one in (found, classifiers()[1]))
     for name, tensor in here.snapshot.network.state_dict().items():
         assert torch.equal(there.snapshot.network.state_dict()[name], tensor)
 
@@ -48,19 +48,19 @@ def test_a_forgotten_class_leaves_no_features(model: ModelDirectory) -> None:
     assert {path.parent.name for path in model.folder.rglob("pictures/*/*.safetensors")} == {
         "ant", "wasp", "cat", "dog", "eel",
     }  # fmt: skip
-    assert all(picture.features for picture in members(made))
-    assert update(made, frozen(later_epochs=1), pictures(["gnu"])).classifier.classes.seen == 5
+    assert all(image.features for image in members(made))
+    assert update(made, frozen(later_epochs=1), labelled_images(["gnu"])).classifier.classes.seen == 5
 
 
 def test_deleted_features_are_computed_again(model: ModelDirectory) -> None:
     for path in model.folder.rglob("pictures/ant/*.safetensors"):
         path.unlink()
     found = model.load().classifier
-    assert not any(picture.features for picture in (*found.exemplars[0], *found.quiz[0]))
-    made = update(found, frozen(later_epochs=1), pictures(["fox"])).classifier
+    assert not any(image.features for image in (*found.exemplars[0], *found.holdout[0]))
+    made = update(found, frozen(later_epochs=1), labelled_images(["fox"])).classifier
     known = {one.digest: features(one) for one in members(classifiers()[1])}
-    for picture in (*made.exemplars[0], *made.quiz[0]):
-        torch.testing.assert_close(features(picture), known[picture.digest], rtol=0, atol=1e-6)
+    for image in (*made.exemplars[0], *made.holdout[0]):
+        torch.testing.assert_close(features(image), known[image.digest], rtol=0, atol=1e-6)
 
 
 def test_damaged_features_are_named(model: ModelDirectory) -> None:
@@ -69,7 +69,7 @@ def test_damaged_features_are_named(model: ModelDirectory) -> None:
     data[-1] ^= 1
     path.write_bytes(data)
     with pytest.raises(UserError, match=rf"{path.name} is damaged .*; delete it, or restore it$"):
-        update(model.load().classifier, frozen(), pictures(["fox"]))
+        update(model.load().classifier, frozen(), labelled_images(["fox"]))
 
 
 @pytest.mark.parametrize("strange", [torch.zeros(3), torch.zeros(16, 1), torch.full((16,), torch.nan)])
@@ -78,14 +78,14 @@ def test_features_of_something_else_are_refused(strange: Tensor) -> None:
     first, *rest = one.exemplars[0]
     forged = replace(one, exemplars=((first.with_features(strange), *rest), *one.exemplars[1:]))
     with pytest.raises(UserError, match=rf"^model: the features of {first.name} are not of its backbone"):
-        update(forged, frozen(), pictures(["fox"]))
+        update(forged, frozen(), labelled_images(["fox"]))
 
 
 @pytest.mark.parametrize("data", [b"", b"no tensors", pack({"other": torch.zeros(3)})])
 def test_a_file_of_something_else_is_named(tmp_path: Path, data: bytes) -> None:
     path = tmp_path / f"a-{checksum(data)}.safetensors"
     path.write_bytes(data)
-    read = kept(tmp_path / "a.png", checksum(data))
+    read = features_reader(tmp_path / "a.png", checksum(data))
     assert read
     with pytest.raises(UserError, match=rf"^model: .*{path.name} holds no features; delete it, or restore it$"):
         read()

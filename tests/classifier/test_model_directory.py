@@ -6,19 +6,20 @@ from pathlib import Path
 
 import pytest
 
-from ssil.classifier.classifier import Classifier, guesses, update
 from ssil.classifier.model_directory import ModelDirectory
-from ssil.classifier.model_files import seal
+from ssil.classifier.model_files import write_checked_json
+from ssil.classifier.prediction import Classifier, predict
+from ssil.classifier.update import update
 from ssil.core.errors import UserError
-from tiny_classifiers import pictures, settings
+from tiny_classifiers import labelled_images, settings
 
 TRUSTED = (settings().backbone,)
 
 
 @pytest.fixture(scope="module")
 def classifiers() -> list[Classifier]:
-    one = update(None, settings(), pictures(["ant", "bee/hive"])).classifier
-    return [one, update(one, settings(), pictures(["cat", "dog"])).classifier]
+    one = update(None, settings(), labelled_images(["ant", "bee/hive"])).classifier
+    return [one, update(one, settings(), labelled_images(["cat", "dog"])).classifier]
 
 
 @pytest.fixture(scope="module")
@@ -37,15 +38,15 @@ def model(published: Path, tmp_path: Path) -> Path:
 
 
 def answers(classifier: Classifier) -> list[object]:
-    return list(guesses(classifier, [picture for picture, _ in pictures(["ant", "cat"], 3)]))
+    return list(predict(classifier, [image for image, _ in labelled_images(["ant", "cat"], 3)]))
 
 
 def opened(folder: Path) -> Classifier:
-    """All of it, every picture read."""
+    """All of it, every image read."""
     classifier = ModelDirectory(folder, TRUSTED).load().classifier
-    for group in (*classifier.exemplars, *classifier.quiz):
-        for picture in group:
-            picture.read()
+    for group in (*classifier.exemplars, *classifier.holdout):
+        for image in group:
+            image.read()
     return classifier
 
 
@@ -56,7 +57,7 @@ def test_what_was_published_comes_back_wherever_it_is(model: Path, classifiers: 
         found = directory.load(number)
         assert answers(found.classifier) == answers(classifier)
         assert found.classifier.settings == classifier.settings
-        for kind in ("exemplars", "quiz"):
+        for kind in ("exemplars", "holdout"):
             there, here = (
                 [[(one.digest, one.read()) for one in group] for group in getattr(of, kind)]
                 for of in (found.classifier, classifier)
@@ -67,11 +68,11 @@ def test_what_was_published_comes_back_wherever_it_is(model: Path, classifiers: 
 
 
 def test_it_goes_on_learning_from_its_directory(model: Path) -> None:
-    made = update(opened(model), settings(), pictures(["eel"])).classifier
+    made = update(opened(model), settings(), labelled_images(["eel"])).classifier
     assert made.classes.names[-1] == "eel"
 
 
-def test_versions_share_their_pictures(model: Path) -> None:
+def test_versions_share_their_images(model: Path) -> None:
     files = [path for path in (model / "pictures").rglob("*") if path.is_file()]
     assert len({path.stem for path in files}) == len(files)
     assert {path.parent.name for path in files} == {"ant", "bee%2Fhive", "cat", "dog"}
@@ -86,18 +87,18 @@ def test_an_earlier_version_can_be_the_current_one(model: Path, classifiers: lis
         directory.load(9)
 
 
-def test_a_picture_that_its_owner_deleted_is_not_missed(model: Path) -> None:
+def test_an_image_that_its_owner_deleted_is_not_missed(model: Path) -> None:
     before = sum(map(len, opened(model).exemplars))
     gone = next((model / "pictures/ant").iterdir())
     gone.unlink()
     after = opened(model)
-    kept = {picture.digest for group in (*after.exemplars, *after.quiz) for picture in group}
+    kept = {image.digest for group in (*after.exemplars, *after.holdout) for image in group}
     assert gone.stem not in kept
     assert sum(map(len, after.exemplars)) >= before - 1
 
 
 def test_another_format_is_refused(model: Path) -> None:
-    seal(model / "current.json", {"format": 2, "version": 1})
+    write_checked_json(model / "current.json", {"format": 2, "version": 1})
     with pytest.raises(UserError, match="has format 2; this ssil reads format 1"):
         ModelDirectory(model).current()
 

@@ -142,7 +142,7 @@ def shape(value: onnx.ValueInfoProto) -> list[str | int]:
 
 
 class Moody(Scorer):
-    """Computes other things for other pictures."""
+    """Computes other things for other images."""
 
     def forward(self, output: Output, classes: ClassTable) -> Tensor:
         return output.logits if output.logits.mean() > 0 else -output.logits

@@ -14,13 +14,14 @@ import pytest
 import safetensors.torch
 import torch
 
-from ssil.classifier.classifier import Classifier, update
 from ssil.classifier.model_directory import ModelDirectory
-from ssil.classifier.model_files import seal, sealed
+from ssil.classifier.model_files import read_checked_json, write_checked_json
+from ssil.classifier.prediction import Classifier
+from ssil.classifier.update import update
 from ssil.core.errors import UserError
 from ssil.core.files import checksum
 from ssil.nn.pretrained import Pretrained
-from tiny_classifiers import pictures, settings
+from tiny_classifiers import labelled_images, settings
 
 TRUSTED = (settings().backbone,)
 VERSION = "versions/0002/model.json"
@@ -35,15 +36,15 @@ KINDS = {
 
 @pytest.fixture(scope="module")
 def published(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A model that has every kind of file: the backbone is frozen, so features lie beside the pictures."""
-    first = update(None, settings(epochs=1), pictures(["ant", "bee"])).classifier.snapshot.network.backbone
+    """A model that has every kind of file: the backbone is frozen, so features lie beside the images."""
+    first = update(None, settings(epochs=1), labelled_images(["ant", "bee"])).classifier.snapshot.network.backbone
     init = Pretrained("mine", {f"backbone.{name}": value for name, value in first.state_dict().items()})
     own = settings(freeze=True, method="icarl", epochs=1, later_epochs=1)
-    one = update(None, own, pictures(["ant", "bee"]), init=init).classifier
+    one = update(None, own, labelled_images(["ant", "bee"]), init=init).classifier
     directory = ModelDirectory(tmp_path_factory.mktemp("model") / "mine", TRUSTED)
     with directory.locked():
         directory.publish(one, [{}])
-        directory.publish(update(one, own, pictures(["cat", "dog"])).classifier, [{}])
+        directory.publish(update(one, own, labelled_images(["cat", "dog"])).classifier, [{}])
     return directory.folder
 
 
@@ -58,11 +59,11 @@ def model(published: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> P
 def opened(folder: Path) -> Classifier:
     """All of it, every file read."""
     classifier = ModelDirectory(folder, TRUSTED).load().classifier
-    for group in (*classifier.exemplars, *classifier.quiz):
-        for picture in group:
-            picture.read()
-            assert picture.features
-            picture.features()
+    for group in (*classifier.exemplars, *classifier.holdout):
+        for image in group:
+            image.read()
+            assert image.features
+            image.features()
     return classifier
 
 
@@ -148,9 +149,9 @@ def test_a_way_out_of_the_directory_is_refused(model: Path, kind: str, tmp_path:
 
 def forge(model: Path, change: Callable[[dict[str, Any]], object]) -> None:
     """A file that is as it should be, but for what it says."""
-    said = sealed(model / VERSION)
+    said = read_checked_json(model / VERSION)
     change(said)
-    seal(model / VERSION, said)
+    write_checked_json(model / VERSION, said)
 
 
 def forge_weights(model: Path, change: Callable[[dict[str, torch.Tensor]], object]) -> None:
@@ -188,7 +189,7 @@ def test_weights_that_cant_be_are_refused(
 
 
 def bomb(side: int) -> bytes:
-    """A few bytes that say they are a picture of this size."""
+    """A few bytes that say they are an image of this size."""
     chunks = (b"IHDR" + struct.pack(">IIBBBBB", side, side, 8, 0, 0, 0, 0), b"IDAT")
     packed = [struct.pack(">I", len(one) - 4) + one + struct.pack(">I", zlib.crc32(one)) for one in chunks]
     return b"\x89PNG\r\n\x1a\n" + b"".join(packed)
@@ -199,7 +200,7 @@ def bomb(side: int) -> bytes:
     [(bomb(16_000), "more"), (bomb(60_000), "more"), (b"x", "not an im")],
     ids=["large", "larger", "none"],
 )
-def test_a_picture_that_is_none_is_named(model: Path, data: bytes, reason: str) -> None:
+def test_an_image_that_is_none_is_named(model: Path, data: bytes, reason: str) -> None:
     path = file(model, "picture")
 
     def swap(said: dict[str, Any]) -> None:
@@ -224,10 +225,10 @@ def test_a_strangers_method_is_not_loaded(model: Path) -> None:
 
 
 @pytest.mark.parametrize("place", ["/etc/passwd", "pictures/../../secret", VERSION])
-def test_pictures_lie_nowhere_else(model: Path, place: str) -> None:
+def test_images_lie_nowhere_else(model: Path, place: str) -> None:
     nothing = {"sha256": "0" * 32, "name": "", "origin": ""}
     forge(model, lambda said: said.update(quiz=[[{"file": place, **nothing}]]))
-    with pytest.raises(UserError, match="is none of its pictures"):
+    with pytest.raises(UserError, match="is none of its images"):
         opened(model)
 
 
@@ -255,7 +256,7 @@ PICTURE = {"file": "pictures/cat/x.png", "sha256": "0" * 32, "name": "x", "origi
 )
 def test_a_file_that_says_nonsense_is_refused(model: Path, change: dict[str, Any]) -> None:
     path = model / VERSION
-    said = sealed(path) | change
+    said = read_checked_json(path) | change
     body = json.dumps(said, sort_keys=True, ensure_ascii=False)
     path.write_text(json.dumps(said | {"checksum": checksum(body.encode())}))
     with pytest.raises(UserError):

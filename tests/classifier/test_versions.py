@@ -5,23 +5,24 @@ from pathlib import Path
 import pytest
 
 from ssil.classifier import versions
-from ssil.classifier.classifier import Classifier, update
 from ssil.classifier.edits import forget, rename
-from ssil.classifier.images import from_data
+from ssil.classifier.images import load_images
 from ssil.classifier.model_directory import ModelDirectory
+from ssil.classifier.prediction import Classifier
+from ssil.classifier.update import update
 from ssil.cli import main
 from ssil.cli.prune import app
 from ssil.core.errors import UserError
-from tiny_classifiers import folder, pictures, settings
+from tiny_classifiers import folder, labelled_images, settings
 
 TRUSTED = (settings().backbone,)
 
 
 @pytest.fixture(scope="module")
 def classifiers() -> list[Classifier]:
-    one = update(None, settings(epochs=1), pictures(["ant", "bee"])).classifier
-    two = update(one, settings(later_epochs=1), pictures(["cat"])).classifier
-    return [one, two, update(two, settings(later_epochs=1), pictures(["dog", "elk"])).classifier]
+    one = update(None, settings(epochs=1), labelled_images(["ant", "bee"])).classifier
+    two = update(one, settings(later_epochs=1), labelled_images(["cat"])).classifier
+    return [one, two, update(two, settings(later_epochs=1), labelled_images(["dog", "elk"])).classifier]
 
 
 @pytest.fixture
@@ -34,16 +35,16 @@ def model(classifiers: list[Classifier], tmp_path: Path) -> ModelDirectory:
 
 
 def kept(model: ModelDirectory) -> set[str]:
-    """The pictures that versions refer to."""
+    """The images that versions refer to."""
     found = [model.load(number).classifier for number in model.numbers()]
-    return {one.digest for known in found for group in (*known.exemplars, *known.quiz) for one in group}
+    return {one.digest for known in found for group in (*known.exemplars, *known.holdout) for one in group}
 
 
 def stored(model: ModelDirectory) -> set[str]:
     return {path.stem for path in model.folder.glob("pictures/*/*")}
 
 
-def test_old_versions_go_with_the_pictures_that_only_they_have(model: ModelDirectory) -> None:
+def test_old_versions_go_with_the_images_that_only_they_have(model: ModelDirectory) -> None:
     before = stored(model)
     app([str(model.folder), "--keep", "1"], result_action="return_value")
     assert (model.numbers(), model.current()) == ([3], 3)
@@ -75,7 +76,7 @@ def test_what_a_kill_amid_pruning_leaves_is_removed_by_the_next_writer(model: Mo
     assert sorted(path.name for path in (model.folder / "versions").iterdir()) == ["0003"]
 
 
-def test_pictures_stay_where_a_version_cant_be_read(model: ModelDirectory) -> None:
+def test_images_stay_where_a_version_cant_be_read(model: ModelDirectory) -> None:
     before = stored(model)
     (model.folder / "versions/0001/model.json").write_text("{}")
     with model.locked():
@@ -83,7 +84,7 @@ def test_pictures_stay_where_a_version_cant_be_read(model: ModelDirectory) -> No
     assert stored(model) == before
 
 
-def test_what_somebody_puts_beside_the_pictures_stays(model: ModelDirectory) -> None:
+def test_what_somebody_puts_beside_the_images_stays(model: ModelDirectory) -> None:
     note = model.folder / "pictures/ant/note.txt"
     note.write_text("the best ones")
     with model.locked():
@@ -97,7 +98,7 @@ def test_a_class_is_erased_whatever_it_was_called(model: ModelDirectory) -> None
     forget(model, "wasp")
     assert model.load().classifier.classes.names == ("bee", "cat", "dog", "elk")
     assert {path.name for path in (model.folder / "pictures").iterdir()} == {"ant", "bee", "cat", "dog", "elk"}
-    wasps = {picture.digest for picture, name in pictures(["bee"])}
+    wasps = {image.digest for image, name in labelled_images(["bee"])}
     assert stored(model).isdisjoint(wasps)
     assert stored(model) == kept(model)
 
@@ -107,12 +108,12 @@ def test_a_class_of_a_name_that_another_had_before(classifiers: list[Classifier]
     with directory.locked():
         directory.publish(classifiers[0], [{"new": ["ant", "bee"]}])
     renamed = rename(directory, "bee", "wasp")
-    made = update(renamed.classifier, settings(later_epochs=1), pictures(["bee"], first=30)).classifier
+    made = update(renamed.classifier, settings(later_epochs=1), labelled_images(["bee"], first=30)).classifier
     with directory.locked():
         directory.publish(made, [*renamed.history, {"new": ["bee"]}])
     forget(directory, "bee")
     first = directory.load(1).classifier
-    assert len(first.exemplars[1]) + len(first.quiz[1]) == 10
+    assert len(first.exemplars[1]) + len(first.holdout[1]) == 10
 
 
 def test_nothing_is_erased_where_a_version_cant_be_read(model: ModelDirectory) -> None:
@@ -125,7 +126,7 @@ def test_nothing_is_erased_where_a_version_cant_be_read(model: ModelDirectory) -
 
 
 def test_a_disk_may_spell_a_folder_otherwise(model: ModelDirectory, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As one that does not tell upper from lower case does: the pictures of `ant` lie in `Ant`, which is the same."""
+    """As one that does not tell upper from lower case does: the images of `ant` lie in `Ant`, which is the same."""
     before = stored(model)
     (model.folder / "pictures/ant").rename(model.folder / "pictures/Ant")
     plain = versions._inode
@@ -157,19 +158,21 @@ def test_two_spellings_of_a_letter_are_one_class(model: ModelDirectory, tmp_path
     rename(model, "bee", apart)
     assert composed in model.load().classifier.classes.names
     folder(tmp_path / "photos", [apart, "ant"], 2)
-    assert {name for _, name in from_data(str(tmp_path / "photos"))[0]} == {composed, "ant"}
+    assert {name for _, name in load_images(str(tmp_path / "photos"))[0]} == {composed, "ant"}
     assert composed not in forget(model, apart).classifier.classes.names
 
 
 def test_a_class_that_was_erased_but_not_forgotten_can_be_forgotten(model: ModelDirectory) -> None:
-    model.erase("bee")
+    model.erase_images("bee")
     assert forget(model, "bee").classifier.classes.seen == 4
     assert not (model.folder / "pictures/bee").exists()
 
 
 @pytest.mark.parametrize("name", ["..", ".", "a/b", "ж" * 120, "Müller", "a\nb", "CON:", "%2F"])
 def test_any_name_can_be_a_class(classifiers: list[Classifier], tmp_path: Path, name: str) -> None:
-    made = update(classifiers[0], settings(later_epochs=1), [(one, name) for one, _ in pictures(["cat"])]).classifier
+    made = update(
+        classifiers[0], settings(later_epochs=1), [(one, name) for one, _ in labelled_images(["cat"])]
+    ).classifier
     directory = ModelDirectory(tmp_path / "model", TRUSTED)
     with directory.locked():
         directory.publish(made, [{}])

@@ -37,7 +37,7 @@ def test_from_the_first_class_to_a_rollback(model: Path, photos: Path, capsys: p
     assert main(["learn", str(model), str(photos / "second")]) == 0
     said = capsys.readouterr().out
     assert "dog/broken.png: not an image" in said
-    assert "version 2: 1 new class(es), 8 pictures" in said
+    assert "version 2: 1 new class(es), 8 images" in said
     assert main(["predict", str(model), str(photos / "first"), "--csv", "--top", "2"]) == 0
     rows = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
     assert [row["rank"] for row in rows] == ["1", "2"] * 30
@@ -73,14 +73,14 @@ def test_more_of_known_classes_alone(model: Path, tmp_path: Path, capsys: pytest
 
 
 @pytest.mark.slow
-def test_pictures_for_testing_are_not_learnt(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_images_for_testing_are_not_learnt(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     tiny_classifiers.folder(tmp_path / "data/train", ["ant", "bee"], 8)
     tiny_classifiers.folder(tmp_path / "data/test", ["ant", "bee"], 12)
     few = ["--epochs", "1", "--later-epochs", "1"]
     assert main(["learn", str(tmp_path / "mine"), str(tmp_path / "data"), *SMALL, *few]) == 0
     said = capsys.readouterr().out
-    assert "24 pictures are for testing, and not learnt" in said
-    assert f"version 1: 2 new class(es), {2 * 8 - 2} pictures" in said
+    assert "24 images are for testing, and not learnt" in said
+    assert f"version 1: 2 new class(es), {2 * 8 - 2} images" in said
 
 
 @pytest.mark.slow
@@ -92,7 +92,7 @@ def test_what_can_not_be_judged_is_refused_under_a_limit(tmp_path: Path, capsys:
     )
     assert main(["learn", str(tmp_path / "mine"), str(first), *SMALL, *few]) == 0
     assert main(["learn", str(tmp_path / "mine"), str(second), "--max-drop", "5"]) == 3
-    assert "no old class has a picture in the quiz" in capsys.readouterr().err
+    assert "no old class has an image in the hold-out set" in capsys.readouterr().err
 
 
 @pytest.mark.slow
@@ -120,7 +120,7 @@ def test_what_cant_be_read_is_said_and_the_rest_is_answered(
     ("words", "reason"),
     [
         (["predict", "nowhere", "a.jpg"], "model: nowhere holds no model; make one with: ssil learn nowhere IMAGES"),
-        (["learn", "model", "nowhere"], "images: nowhere is no folder with a sub-folder a class"),
+        (["learn", "model", "nowhere"], "images: nowhere is no folder with one sub-folder per class"),
         (["rollback", "nowhere", "2"], "model: nowhere holds no model"),
         (["predict", "nowhere", "a.jpg", "--top", "0"], "top: give 1 or more"),
     ],
@@ -141,7 +141,7 @@ def test_bad_input_is_refused(words: list[str], reason: str, capsys: pytest.Capt
         (["--image-size", "6400"], "image_size: '6400' does not fit: input should be less than or equal to 2048"),
     ],
 )
-def test_settings_are_refused_before_pictures_are_looked_at(
+def test_settings_are_refused_before_images_are_looked_at(
     words: list[str], reason: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     model = tmp_path / "mine"
@@ -151,9 +151,9 @@ def test_settings_are_refused_before_pictures_are_looked_at(
 
 
 def test_names_wait_for_nothing_that_only_learning_needs(model: Path, photos: Path) -> None:
-    picture = next(photos.rglob("ant/*.png"))
+    image = next(photos.rglob("ant/*.png"))
     code = (
-        f"import sys; from ssil.cli import main; main(['predict', {str(model)!r}, {str(picture)!r}]);"
+        f"import sys; from ssil.cli import main; main(['predict', {str(model)!r}, {str(image)!r}]);"
         "print({'lightning_fabric', 'sympy', 'scipy', 'sklearn', 'matplotlib'} & set(sys.modules))"
     )
     assert subprocess.check_output([sys.executable, "-c", code], text=True).endswith("%\nset()\n")
@@ -162,7 +162,7 @@ def test_names_wait_for_nothing_that_only_learning_needs(model: Path, photos: Pa
 def test_a_model_for_other_programs(model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "mine.onnx"
     assert main(["export", str(model), str(out), "--version", "1"]) == 0
-    assert "version 1, 3 classes, pictures of 8 x 8 x 1" in capsys.readouterr().out
+    assert "version 1, 3 classes, images of 8 x 8 x 1" in capsys.readouterr().out
     assert out.stat().st_size > 100_000
     assert main(["export", str(model), str(tmp_path / "mine.onnx" / "below")]) == 2
     assert "can't be written" in capsys.readouterr().err

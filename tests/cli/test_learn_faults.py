@@ -14,10 +14,9 @@ from typing import Any
 import pytest
 
 import tiny_classifiers
-from ssil.classifier.classifier import update
-from ssil.classifier.learn_command import Published
-from ssil.classifier.learn_command import learn as learn_images
+from ssil.classifier.edits import PublishedUpdate, publish_update
 from ssil.classifier.model_directory import ModelDirectory
+from ssil.classifier.update import update
 from ssil.cli import main
 
 pytestmark = pytest.mark.slow
@@ -85,13 +84,13 @@ def disk(tmp_path: Path) -> Iterator[Path]:
 def test_a_full_disk(disk: Path, taught: Path, photos: Path, capsys: pytest.CaptureFixture[str]) -> None:
     model = Path(shutil.copytree(taught, disk / "model"))
     before = files(model)
-    picture = str(photos / "first/ant/0.png")
-    assert main(["predict", str(model), picture]) == 0
+    image = str(photos / "first/ant/0.png")
+    assert main(["predict", str(model), image]) == 0
     said = capsys.readouterr().out
     assert main(["learn", str(model), str(photos / "second")]) == 2
     assert "can't be written (No space left on device); make room" in capsys.readouterr().err
     assert files(model) == before
-    assert main(["predict", str(model), picture]) == 0
+    assert main(["predict", str(model), image]) == 0
     assert capsys.readouterr().out == said
 
 
@@ -99,17 +98,15 @@ def at_step(number: int, act: Callable[[], object], monkeypatch: pytest.MonkeyPa
     """Let something happen while an update is being learnt."""
     steps = iter(range(1, 1000))
 
-    def meddled(*given: Any) -> Published:
-        *most, watch, init, minutes, trusted = given
-
+    def meddled(*given: Any, watch: Any, **more: Any) -> PublishedUpdate:
         def watched(progress: Any, pace: Any) -> None:
             if next(steps) == number:
                 act()
             watch(progress, pace)
 
-        return learn_images(*[*most, watched, init, minutes, trusted])
+        return publish_update(*given, watch=watched, **more)
 
-    monkeypatch.setattr("ssil.cli.classroom.learn", meddled)
+    monkeypatch.setattr("ssil.classifier.edits.publish_update", meddled)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -146,9 +143,9 @@ def test_a_second_learner_is_told_and_can_follow(
 READER = """
 import sys
 from ssil.cli import main
-model, picture = sys.argv[1:]
+model, image = sys.argv[1:]
 for _ in range(20):
-    assert main(["predict", model, picture, "--json", "--top", "9"]) == 0
+    assert main(["predict", model, image, "--json", "--top", "9"]) == 0
     print("read", file=sys.stderr, flush=True)
 """
 
@@ -157,7 +154,7 @@ def test_readers_never_see_half_a_model(model: Path, photos: Path) -> None:
     """One process predicts twenty times; all the while another publishes, and removes all but the newest version."""
     directory = ModelDirectory(model)
     first = directory.load()
-    other = update(first.classifier, first.classifier.settings, tiny_classifiers.pictures(["cat"])).classifier
+    other = update(first.classifier, first.classifier.settings, tiny_classifiers.labelled_images(["cat"])).classifier
     command = [sys.executable, "-c", READER, str(model), str(photos / "first/ant/0.png")]
     turns = 0
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as reader:

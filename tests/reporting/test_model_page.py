@@ -5,24 +5,28 @@ from pathlib import Path
 import pytest
 
 from browser import Browser
-from ssil.classifier.classifier import update
-from ssil.classifier.holdout import Mark, Marks
+from ssil.classifier.holdout import ClassResult, HoldoutResult
 from ssil.classifier.model_directory import ModelVersion
+from ssil.classifier.update import update
 from ssil.cli import main
 from ssil.reporting.model_page import EvaluatedVersion, findings, model_page
-from tiny_classifiers import folder, pictures, settings
+from tiny_classifiers import folder, labelled_images, settings
 
 LONG = "a class with a name that is longer than a telephone is wide, or so one should hope"
 
 
 @pytest.fixture(scope="module")
 def model() -> EvaluatedVersion:
-    one = update(None, settings(epochs=1), pictures(["ant", "bee", "<b>"])).classifier
-    two = update(one, settings(later_epochs=1), pictures([LONG])).classifier
+    one = update(None, settings(epochs=1), labelled_images(["ant", "bee", "<b>"])).classifier
+    two = update(one, settings(later_epochs=1), labelled_images([LONG])).classifier
     first = {"new": ["ant", "bee", "<b>"], "more": [], "pictures": 24, "new_after": 90.0}
     last = {"new": [LONG], "more": [], "pictures": 8, "old_before": 80.0, "old_after": 60.0, "new_after": 50.0}
-    after = Marks({"ant": Mark(1, 2), "bee": Mark(2, 2), "<b>": Mark(0, 2), LONG: Mark(1, 2)}, 12.3, 0.4)
-    before = Marks({"ant": Mark(2, 2), "bee": Mark(1, 2), "<b>": Mark(0, 2)}, 10.0, None)
+    after = HoldoutResult(
+        {"ant": ClassResult(1, 2), "bee": ClassResult(2, 2), "<b>": ClassResult(0, 2), LONG: ClassResult(1, 2)},
+        12.3,
+        0.4,
+    )
+    before = HoldoutResult({"ant": ClassResult(2, 2), "bee": ClassResult(1, 2), "<b>": ClassResult(0, 2)}, 10.0, None)
     return EvaluatedVersion(ModelVersion(2, two, (first, last)), after, before)
 
 

@@ -5,17 +5,18 @@ from typing import Any
 
 from torch import Tensor
 
-from ssil.classifier.classifier import Classifier, update
 from ssil.classifier.classifier_settings import ModelSettings
-from ssil.classifier.images import Picture
+from ssil.classifier.images import ImageFile
+from ssil.classifier.prediction import Classifier
+from ssil.classifier.update import update
 from ssil.nn.pretrained import Pretrained
-from tiny_classifiers import pictures, settings
+from tiny_classifiers import labelled_images, settings
 
 
 @cache
 def backbone() -> Pretrained:
-    """That of a classifier of other pictures."""
-    made = update(None, settings(), pictures(["hen", "ibis", "jay", "kite", "lark"])).classifier
+    """That of a classifier of other images."""
+    made = update(None, settings(), labelled_images(["hen", "ibis", "jay", "kite", "lark"])).classifier
     return Pretrained("mine", made.snapshot.network.backbone.state_dict())
 
 
@@ -26,14 +27,14 @@ def frozen(**given: Any) -> ModelSettings:
 @cache
 def classifiers(method: str = "ssil") -> tuple[Classifier, Classifier]:
     own = frozen(method=method)
-    one = update(None, own, pictures(["ant", "bee", "cat"]), init=backbone()).classifier
-    return one, update(one, own, pictures(["dog", "eel"])).classifier
+    one = update(None, own, labelled_images(["ant", "bee", "cat"]), init=backbone()).classifier
+    return one, update(one, own, labelled_images(["dog", "eel"])).classifier
 
 
-def members(classifier: Classifier) -> list[Picture]:
-    return [picture for group in (*classifier.exemplars, *classifier.quiz) for picture in group]
+def members(classifier: Classifier) -> list[ImageFile]:
+    return [image for group in (*classifier.exemplars, *classifier.holdout) for image in group]
 
 
-def features(picture: Picture) -> Tensor:
-    assert picture.features
-    return picture.features()
+def features(image: ImageFile) -> Tensor:
+    assert image.features
+    return image.features()

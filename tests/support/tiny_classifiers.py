@@ -10,7 +10,7 @@ from PIL import Image
 
 import tiny_runs
 from ssil.classifier.classifier_settings import ModelSettings, make_settings
-from ssil.classifier.images import Labelled, Picture
+from ssil.classifier.images import ImageFile, LabelledImages
 
 
 def settings(**given: Any) -> ModelSettings:
@@ -28,14 +28,14 @@ def png(name: str, copy: int) -> bytes:
     return file.getvalue()
 
 
-def pictures(names: Sequence[str], count: int = 10, first: int = 0) -> Labelled:
+def labelled_images(names: Sequence[str], count: int = 10, first: int = 0) -> LabelledImages:
     made = ((name, copy) for name in names for copy in range(first, first + count))
-    return [(Picture.of(f"{name}/{copy}.png", png(name, copy)), name) for name, copy in made]
+    return [(ImageFile.from_bytes(f"{name}/{copy}.png", png(name, copy)), name) for name, copy in made]
 
 
 def folder(root: Path, names: Sequence[str], count: int = 10) -> Path:
-    for picture, _ in pictures(names, count):
-        path = root / picture.name
+    for image, _ in labelled_images(names, count):
+        path = root / image.name
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(picture.read())
+        path.write_bytes(image.read())
     return root

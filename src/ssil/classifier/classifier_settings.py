@@ -28,12 +28,11 @@ class ModelSettings(Settings):
     lr: Rate = setting(0.05, "learning rate")
     seed: int = setting(0, "of first weights, exemplars, batches", ge=0)
 
-    def look(self) -> Preprocessing:
+    def preprocessing(self) -> Preprocessing:
         """Return the preprocessing of images."""
-        look = Preprocessing(self.image_size, 3, "auto", self.flip)
         if self.grey:
-            look = Preprocessing(self.image_size, 1, "auto", self.flip, (0.5,), (0.25,))
-        return look.resolved()
+            return Preprocessing(self.image_size, 1, "auto", self.flip, (0.5,), (0.25,)).resolved()
+        return Preprocessing(self.image_size, 3, "auto", self.flip).resolved()
 
     def configured(self) -> "ConfiguredMethod":
         """Return the method with its options, under the training settings of the classifier."""

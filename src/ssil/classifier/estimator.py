@@ -1,7 +1,6 @@
-"""The classifier by scikit-learn's conventions: `fit`, `partial_fit`, `predict`, for scripts and notebooks."""
+"""The classifier with scikit-learn's interface: `fit`, `partial_fit`, `predict`, for scripts and notebooks."""
 
 from collections.abc import Collection, Iterator, Sequence
-from datetime import UTC, datetime
 from html import escape
 from inspect import Parameter, Signature
 from io import BytesIO
@@ -14,19 +13,19 @@ from PIL import Image, ImageOps
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from ssil.classifier.classifier import Classifier, guesses, update
 from ssil.classifier.classifier_settings import ModelSettings, make_settings
-from ssil.classifier.holdout import Marks
-from ssil.classifier.images import Picture, spelt
+from ssil.classifier.holdout import HoldoutResult
+from ssil.classifier.images import ImageFile, normalized_name
 from ssil.classifier.model_directory import ModelDirectory, ModelVersion
-from ssil.core import __version__
+from ssil.classifier.prediction import Classifier, predict
+from ssil.classifier.update import update
 from ssil.core.errors import UserError
 from ssil.data.decode import UnreadableError, measure
 from ssil.data.image_index import content
 from ssil.nn.pretrained import read_pretrained
 
-Shown = Sequence[str | Path | Image.Image] | NDArray[np.uint8]
-"""Pictures: paths, Pillow's images, or an array (N, H, W) or (N, H, W, C) of bytes."""
+ImagesLike = Sequence[str | Path | Image.Image] | NDArray[np.uint8]
+"""Paths, Pillow's images, or an array of bytes (N, H, W) or (N, H, W, C)."""
 
 
 def _signature() -> Signature:
@@ -51,10 +50,16 @@ _SIGNATURE = _signature()
 
 
 class IncrementalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
-    """A classifier that learns new classes call by call: each `partial_fit` is one update.
+    """An image classifier that learns new classes call by call: each `partial_fit` is one update.
 
-    Pictures are paths, Pillow's images or an array of bytes; labels are names, or whole numbers. The parameters are the
-    settings of `ssil learn`; `init` names first weights, which are read only when learning begins.
+    Images are paths, Pillow's images or an array of bytes; labels are names, or whole numbers. The parameters are the
+    settings of `ssil learn`; `init` names the first weights, which are read when the first update begins.
+
+    Attributes:
+        classes_: The labels, in order of arrival.
+        classifier_: The classifier as a value.
+        before_: The last update's hold-out result before it; None for a first update.
+        after_: The same after it.
     """
 
     def __init__(self, *arguments: Any, **settings: Any) -> None:
@@ -65,127 +70,123 @@ class IncrementalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
 
     __init__.__signature__ = _SIGNATURE  # type: ignore[attr-defined]  # scikit-learn reads the parameters from here
 
-    def fit(self, X: Shown, y: ArrayLike) -> Self:
+    def fit(self, X: ImagesLike, y: ArrayLike) -> Self:
         """Learn from scratch."""
         self.saved_: tuple[Path | None, ModelVersion | None] = (None, None)
-        return self._learn(None, X, y)
+        return self._update(None, X, y)
 
-    def partial_fit(self, X: Shown, y: ArrayLike, classes: object = None) -> Self:
-        """Learn new classes, or more of known ones, and keep the old; `classes` need not be known beforehand."""
-        return self._learn(getattr(self, "classifier_", None), X, y)
+    def partial_fit(self, X: ImagesLike, y: ArrayLike, classes: object = None) -> Self:
+        """Learn new classes, or more images of known ones, and keep the old; `classes` is not used."""
+        return self._update(getattr(self, "classifier_", None), X, y)
 
-    def _learn(self, classifier: Classifier | None, X: Shown, y: ArrayLike) -> Self:
+    def _update(self, classifier: Classifier | None, X: ImagesLike, y: ArrayLike) -> Self:
         labels = np.asarray(y)
-        shown = list(pictures(X))
-        if len(shown) != len(labels):
-            raise UserError(f"y: {len(labels)} labels for {len(shown)} pictures; give one each")
-        arrived = list(zip(shown, map(spelt, map(str, labels)), strict=True))
+        images = list(encoded(X))
+        if len(images) != len(labels):
+            raise UserError(f"y: {len(labels)} labels for {len(images)} images; give one each")
+        labelled = list(zip(images, map(normalized_name, map(str, labels)), strict=True))
         init = read_pretrained(self.init) if self.init and not classifier else None
-        made = update(classifier, self._settings(), arrived, init=init)
+        result = update(classifier, self._settings(), labelled, init=init)
         kind = int if np.issubdtype(labels.dtype, np.integer) else str
-        self.classifier_, self.before_, self.after_ = made.classifier, made.before, made.after
-        self.classes_ = np.array([kind(name) for name in made.classifier.classes.names])
+        self.classifier_, self.before_, self.after_ = result.classifier, result.before, result.after
+        self.classes_ = np.array([kind(name) for name in result.classifier.classes.names])
         return self
 
-    def predict(self, X: Shown) -> NDArray[Any]:
-        """The most likely class of each picture."""
+    def predict(self, X: ImagesLike) -> NDArray[Any]:
+        """Return the most likely class of each image."""
         best = self.predict_proba(X).argmax(1)
-        chosen: NDArray[Any] = self.classes_[best]
-        return chosen
+        predicted: NDArray[Any] = self.classes_[best]
+        return predicted
 
-    def predict_proba(self, X: Shown) -> NDArray[np.float64]:
-        """A probability for each picture (row) and class (column, in the order of `classes_`)."""
+    def predict_proba(self, X: ImagesLike) -> NDArray[np.float64]:
+        """Return probabilities: one row per image, one column per class in the order of `classes_`."""
         check_is_fitted(self, "classifier_")
         names = self.classifier_.classes.names
-        place = {name: column for column, name in enumerate(names)}
-        shown = list(pictures(X))
-        chances = np.zeros((len(shown), len(names)))
-        for row, guess in enumerate(guesses(self.classifier_, shown, top=len(names))):
-            for name, chance in guess.ranking:
-                chances[row, place[name]] = chance
-        return chances
+        column = {name: number for number, name in enumerate(names)}
+        images = list(encoded(X))
+        probabilities = np.zeros((len(images), len(names)))
+        for row, prediction in enumerate(predict(self.classifier_, images, top=len(names))):
+            for name, probability in prediction.ranking:
+                probabilities[row, column[name]] = probability
+        return probabilities
 
     def save(self, folder: str | Path) -> None:
-        """As a model's directory, which `ssil predict` and `ssil learn` take too; a new version, if there is one.
+        """Publish the classifier as a new version of a model directory, which `ssil predict` and `ssil learn` read.
 
-        Where it was loaded from there, or saved there before, that version must still be the current one.
+        Raises:
+            UserError: The classifier was loaded from this directory or saved there before, and its current version
+                is another one by now.
         """
         check_is_fitted(self, "classifier_")
         directory = ModelDirectory(Path(folder), (self.method, self.backbone))
-        home, past = getattr(self, "saved_", (None, None))
-        before = past if home == directory.folder.resolve() else None
-        known = before.classifier.classes.names if before else ()
-        entry = {
-            "parent": before.number if before else None,
-            "time": datetime.now(UTC).isoformat(timespec="seconds"),
-            "ssil": __version__,
-            "new": [name for name in self.classifier_.classes.names if name not in known],
-            "more": [],
-        }
+        home, last = getattr(self, "saved_", (None, None))
+        parent = last if home == directory.folder.resolve() else None
+        known = parent.classifier.classes.names if parent else ()
+        new = [name for name in self.classifier_.classes.names if name not in known]
         with directory.locked():
-            if before and directory.current() != before.number:
-                found = f"version {directory.current()} is the current one there, and this is built on {before.number}"
+            if parent and directory.current() != parent.number:
+                found = f"version {directory.current()} is the current one there, and this is built on {parent.number}"
                 raise UserError(f"folder: {found}; load that one, or save elsewhere")
-            made = directory.publish(self.classifier_, [*(before.history if before else ()), entry])
-        self.saved_ = (directory.folder.resolve(), made)
+            version = directory.publish_change(parent, self.classifier_, new=new, more=[])
+        self.saved_ = (directory.folder.resolve(), version)
 
     @classmethod
     def load(cls, folder: str | Path, trusted: Collection[str] = ()) -> Self:
-        """The current version of a model's directory; code of your own that it names must be `trusted`."""
+        """Load the current version of a model directory; methods and backbones from files must be `trusted`."""
         version = ModelDirectory(Path(folder), trusted).load()
-        found = version.classifier
-        settings = found.settings
-        made = cls(**{name: getattr(settings, name) for name in cls._get_param_names() if name != "init"})
-        names = found.classes.names
-        made.classifier_, made.before_, made.after_ = found, None, None
-        made.saved_ = (Path(folder).resolve(), version)
-        made.classes_ = np.array([int(name) for name in names] if all(map(str.isdecimal, names)) else names)
-        return made
+        classifier, settings = version.classifier, version.classifier.settings
+        loaded = cls(**{name: getattr(settings, name) for name in cls._get_param_names() if name != "init"})
+        names = classifier.classes.names
+        loaded.classifier_, loaded.before_, loaded.after_ = classifier, None, None
+        loaded.saved_ = (Path(folder).resolve(), version)
+        loaded.classes_ = np.array([int(name) for name in names] if all(map(str.isdecimal, names)) else names)
+        return loaded
 
     def _settings(self) -> ModelSettings:
         given = {name: getattr(self, name) for name in self._get_param_names() if name != "init"}
         return make_settings({**given, "options": dict(self.options or {})})
 
     def _repr_html_(self) -> str:
-        """What a notebook shows."""
+        """Return the table that a notebook shows."""
         title = escape(repr(self))
         if not hasattr(self, "classifier_"):
             return f"<code>{title}</code> (has learnt nothing yet)"
-        classifier, marks = self.classifier_, self.after_
+        classes, result = self.classifier_.classes, self.after_
         rows = "".join(
-            f"<tr><td>{escape(name)}</td><td>{update}</td><td>{_percent(marks, name)}</td></tr>"
-            for name, update in zip(classifier.classes.names, classifier.classes.task_of().tolist(), strict=True)
+            f"<tr><td>{escape(name)}</td><td>{task}</td><td>{_percent(result, name)}</td></tr>"
+            for name, task in zip(classes.names, classes.task_of().tolist(), strict=True)
         )
-        head = "<tr><th>class</th><th>update</th><th>right in the quiz</th></tr>"
+        head = "<tr><th>class</th><th>update</th><th>hold-out accuracy</th></tr>"
         return f"<code>{title}</code><table>{head}{rows}</table>"
 
 
-def _percent(marks: Marks | None, name: str) -> str:
-    accuracy = marks.accuracy([name]) if marks else None
+def _percent(result: HoldoutResult | None, name: str) -> str:
+    accuracy = result.accuracy([name]) if result else None
     return "-" if accuracy is None else f"{accuracy:.0f} %"
 
 
-def pictures(shown: Shown) -> Iterator[Picture]:
-    """Each in its encoded form; one that can't be one is named by its place."""
-    for place, one in enumerate(shown):
-        yield _picture(one, place)
+def encoded(images: ImagesLike) -> Iterator[ImageFile]:
+    """Yield each image in its encoded form; raise UserError if one is no image."""
+    for index, image in enumerate(images):
+        yield _encoded(image, index)
 
 
-def _picture(one: str | Path | Image.Image | NDArray[np.uint8], place: int) -> Picture:
-    if isinstance(one, str | Path):
+def _encoded(image: str | Path | Image.Image | NDArray[np.uint8], index: int) -> ImageFile:
+    if isinstance(image, str | Path):
         try:
-            data = content(Path(one))
+            data = content(Path(image))
             measure(data)
         except (OSError, UnreadableError) as error:
-            raise UserError(f"X: {one} can't be read ({error})") from None
-        return Picture.of(str(one), data)
-    image = ImageOps.exif_transpose(one) if isinstance(one, Image.Image) else _image(np.asarray(one), place)
+            raise UserError(f"X: {image} can't be read ({error})") from None
+        return ImageFile.from_bytes(str(image), data)
+    upright = ImageOps.exif_transpose(image) if isinstance(image, Image.Image) else _from_array(image, index)
     file = BytesIO()
-    (image.convert("RGB") if image.mode in {"CMYK", "YCbCr", "LAB", "HSV"} else image).save(file, "PNG")
-    return Picture.of(f"picture {place}", file.getvalue())
+    (upright.convert("RGB") if upright.mode in {"CMYK", "YCbCr", "LAB", "HSV"} else upright).save(file, "PNG")
+    return ImageFile.from_bytes(f"picture {index}", file.getvalue())  # the name that model directories have always had
 
 
-def _image(pixels: NDArray[Any], place: int) -> Image.Image:
+def _from_array(image: NDArray[np.uint8], index: int) -> Image.Image:
+    pixels = np.asarray(image)
     if pixels.dtype != np.uint8 or pixels.ndim not in {2, 3}:
-        raise UserError(f"X: picture {place} is {pixels.dtype} {pixels.shape}; give uint8 (H, W) or (H, W, channels)")
+        raise UserError(f"X: image {index} is {pixels.dtype} {pixels.shape}; give uint8 (H, W) or (H, W, channels)")
     return Image.fromarray(pixels[..., 0] if pixels.ndim == 3 and pixels.shape[2] == 1 else pixels)

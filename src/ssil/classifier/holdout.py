@@ -1,74 +1,126 @@
-"""Pictures that are never trained on: what an update has done to each class is read off them."""
+"""The hold-out set: images that are never trained on, on which each update's effect on every class is measured."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import torch
+from torch import Tensor
 
-from ssil.classifier.images import Labelled, Picture
+from ssil.classifier.feature_extraction import trained_network
+from ssil.classifier.images import ImageFile, ImagesByClass, LabelledImages
+from ssil.classifier.prediction import Classifier
 from ssil.core.randomness import Randomness
+from ssil.learning.evaluation import predict
+from ssil.learning.execution import ExecutionContext
 from ssil.learning.memory import FixedBudget
 from ssil.learning.metrics import Predictions, calibration_error, score_gap
+from ssil.learning.snapshot import MAIN, Snapshot
 
-MOST, SHARE, LEAST = 10, 5, 5
-BUDGET = 0.2
-"""The part of all kept pictures that a quiz may take."""
+MAX_PER_CLASS, ONE_IN, MIN_CLASS_SIZE = 10, 5, 5
+"""Of a new class one image in five is held out, at most ten, and none of a class with fewer than five."""
+BUDGET_SHARE = 0.2
+"""The hold-out set's largest share of all kept images."""
 
 
-def set_aside(
-    arrived: Labelled, held: Sequence[Sequence[Picture]], names: Sequence[str], budget: int, random: Randomness
-) -> tuple[Labelled, list[tuple[Picture, ...]]]:
-    """What to train on, and the quiz of each class: a fifth of a new class, at most ten, none of under five.
+def hold_out(
+    images: LabelledImages,
+    held: Sequence[Sequence[ImageFile]],
+    names: Sequence[str],
+    budget: int,
+    random: Randomness,
+) -> tuple[LabelledImages, list[tuple[ImageFile, ...]]]:
+    """Split arrived images into a training set and the hold-out set.
 
-    `held` is the quiz of the classes that were known before; where the room is too small for all, each has less.
+    Args:
+        images: The arrived images.
+        held: The hold-out set of each class that was known before.
+        names: All classes, the known ones first.
+        budget: The largest size of the hold-out set; if it is too small for all, every class has fewer images.
+        random: Draws the images of new classes.
+
+    Returns:
+        The images to train on, and the hold-out set of each class.
     """
-    groups: dict[str, list[Picture]] = {name: [] for name in names}
-    for picture, name in arrived:
-        groups[name].append(picture)
-    drawn = [*held, *(_drawn(groups[name], random.at("quiz", name)) for name in names[len(held) :])]
-    quiz = [
-        tuple(group[:size]) for group, size in zip(drawn, FixedBudget(budget).quotas([*map(len, drawn)]), strict=True)
-    ]
-    taken = {picture.known_as for group in (*held, *quiz) for picture in group}
-    return [(picture, name) for picture, name in arrived if picture.known_as not in taken], quiz
+    groups: dict[str, list[ImageFile]] = {name: [] for name in names}
+    for image, name in images:
+        groups[name].append(image)
+    drawn = [*held, *(_draw(groups[name], random.at("quiz", name)) for name in names[len(held) :])]
+    sizes = FixedBudget(budget).quotas([*map(len, drawn)])
+    holdout = [tuple(group[:size]) for group, size in zip(drawn, sizes, strict=True)]
+    taken = {image.original_digest for group in (*held, *holdout) for image in group}
+    return [(image, name) for image, name in images if image.original_digest not in taken], holdout
 
 
-def _drawn(members: Sequence[Picture], generator: torch.Generator) -> list[Picture]:
-    """Some of a class, by chance alone, not by the order of its pictures."""
-    count = min(MOST, len(members) // SHARE) if len(members) >= LEAST else 0
-    ordered = sorted(members, key=lambda picture: picture.digest)
+def _draw(images: Sequence[ImageFile], generator: torch.Generator) -> list[ImageFile]:
+    """Draw the hold-out images of one class, whatever the order in which its images arrived."""
+    count = min(MAX_PER_CLASS, len(images) // ONE_IN) if len(images) >= MIN_CLASS_SIZE else 0
+    ordered = sorted(images, key=lambda image: image.digest)
     return [ordered[index] for index in torch.randperm(len(ordered), generator=generator)[:count].tolist()]
 
 
-class Mark(NamedTuple):
-    """Of how many pictures of a class how many were told right."""
+class ClassResult(NamedTuple):
+    """How many of a class's hold-out images are classified correctly."""
 
-    right: int
-    of: int
+    correct: int
+    total: int
 
 
 @dataclass(frozen=True)
-class Marks:
-    """How a model does in a quiz, class by class in the order of their arrival; without those that have no picture."""
+class HoldoutResult:
+    """A classifier's results on a hold-out set, for each class with an image in it, in order of arrival."""
 
-    classes: Mapping[str, Mark]
+    classes: Mapping[str, ClassResult]
     calibration_error: float
     score_gap: float | None
-    """Of new over old classes; None where all are new, or none."""
+    """Of new over old classes; None if there are no old or no new ones."""
 
     def accuracy(self, names: Iterable[str]) -> float | None:
-        """In percent, over the pictures of these classes; None if there are none."""
+        """Return the accuracy in percent over the images of these classes; None if they have no image."""
         found = [self.classes[name] for name in names if name in self.classes]
-        return 100 * sum(mark.right for mark in found) / sum(mark.of for mark in found) if found else None
+        return 100 * sum(result.correct for result in found) / sum(result.total for result in found) if found else None
 
 
-def marks(predictions: Predictions, names: Sequence[str], old: int) -> Marks:
-    """The marks of these predictions."""
-    counts, rights = (
+def accuracy_drops(before: HoldoutResult, after: HoldoutResult, names: Sequence[str]) -> dict[str, float]:
+    """Return the classes of `names` whose accuracy fell, with the points they lost, the largest loss first."""
+    both = ((name, before.accuracy([name]), after.accuracy([name])) for name in names)
+    found = {name: was - now for name, was, now in both if was is not None and now is not None and was > now}
+    return dict(sorted(found.items(), key=lambda item: -item[1]))
+
+
+def evaluate(classifier: Classifier, holdout: ImagesByClass | None = None) -> HoldoutResult | None:
+    """Evaluate a classifier on its own hold-out set, or on its classes' part of another one; None if that is empty."""
+    own = (classifier.holdout if holdout is None else holdout)[: classifier.classes.seen]
+    if not any(own):
+        return None
+    snapshot, context = _evaluation(classifier, own)
+    predictions = predict(snapshot, torch.arange(len(context.samples)), context.samples, context)[MAIN]
+    return _result(predictions, classifier.classes.names, classifier.classes.old)
+
+
+@torch.inference_mode()
+def holdout_scores(classifier: Classifier) -> tuple[Tensor, Tensor]:
+    """Return the scores and the labels of the images in the classifier's own hold-out set, which must not be empty."""
+    snapshot, context = _evaluation(classifier, classifier.holdout)
+    outputs = context.looks(snapshot.network, torch.arange(len(context.samples)))
+    return torch.cat([snapshot.scores(output) for _, output in outputs]), context.samples.labels
+
+
+def _evaluation(classifier: Classifier, holdout: ImagesByClass) -> tuple[Snapshot, ExecutionContext]:
+    """Return the model to evaluate, and a context with the hold-out set as its samples."""
+    network = trained_network(classifier.settings, classifier.snapshot)
+    labels = [label for label, group in enumerate(holdout) for _ in group]
+    samples = network.samples([image for group in holdout for image in group], labels)
+    return network.trained_part(classifier.calibrated), network.context(samples)
+
+
+def _result(predictions: Predictions, names: Sequence[str], old: int) -> HoldoutResult:
+    totals, correct = (
         torch.bincount(labels, minlength=len(names)).tolist()
         for labels in (predictions.labels, predictions.labels[predictions.correct])
     )
-    found = {name: Mark(right, of) for name, right, of in zip(names, rights, counts, strict=True) if of}
+    counts = zip(names, correct, totals, strict=True)
     gap = score_gap(predictions) if 0 < old < len(names) else None
-    return Marks(found, calibration_error(predictions), gap)
+    return HoldoutResult(
+        {name: ClassResult(right, total) for name, right, total in counts if total}, calibration_error(predictions), gap
+    )

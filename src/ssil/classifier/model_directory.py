@@ -1,6 +1,6 @@
-"""A classifier's directory: immutable versions, the pictures they share, and one small file that names the current.
+"""A classifier's directory: immutable versions, the images they share, and a file that names the current version.
 
-docs/model-directory.md describes it. Nothing in it is code, and nothing is unpickled.
+docs/model-directory.md describes the format. Nothing in it is code, and nothing is unpickled.
 """
 
 import math
@@ -8,29 +8,32 @@ import re
 import shutil
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from ssil.classifier import images
-from ssil.classifier.classifier import Classifier
 from ssil.classifier.classifier_settings import ModelSettings, make_settings
-from ssil.classifier.feature_extraction import bench_for
-from ssil.classifier.images import Groups, Picture
+from ssil.classifier.images import ImageFile, ImagesByClass
 from ssil.classifier.model_files import (
+    FEATURES,
     FORMAT,
+    features_reader,
     folder_name,
-    picture,
-    reason,
-    refuse_strange,
-    seal,
-    sealed,
-    tensors,
+    one_line,
+    read_checked_json,
+    read_image,
+    read_weights,
+    refuse_special_files,
     text,
+    write_checked_json,
+    write_features,
 )
-from ssil.classifier.versions import MODEL, PICTURES, WEIGHTS, History, Shelf
+from ssil.classifier.prediction import Classifier, execution_context
+from ssil.classifier.versions import IMAGES, MODEL, WEIGHTS, History, VersionedDirectory
+from ssil.core import __version__
 from ssil.core.classes import ClassTable
 from ssil.core.errors import UserError
 from ssil.core.files import checksum, temporary, write_atomic
@@ -40,38 +43,41 @@ from ssil.data.resident_images import Resident
 from ssil.learning.model_state import restore_snapshot, snapshot_tensors
 from ssil.learning.snapshot import Snapshot
 
+SUFFIXES = {b"\xff\xd8": ".jpg", b"\x89PNG": ".png", b"RIFF": ".webp", b"GIF8": ".gif", b"BM": ".bmp"}
+"""The first bytes of a kind of image file, and its suffix."""
+
 
 @dataclass(frozen=True)
 class ModelVersion:
-    """A classifier as it was published, and how it came to be: one entry an update, the newest last."""
+    """A published classifier, and its history."""
 
     number: int
     classifier: Classifier
     history: tuple[Mapping[str, Any], ...]
 
     def arrivals(self) -> list[int]:
-        """For each class, which of the updates behind this version brought it, from 1."""
+        """Return for each class which update brought it, counted from 1."""
         return [task + 1 for task in self.classifier.classes.task_of().tolist()]
 
 
-class ModelDirectory(Shelf):
-    """Readers see the current version or an earlier one, never a part of one; writers take turns."""
+class ModelDirectory(VersionedDirectory):
+    """Loads and publishes versions: readers see a whole version, the old or the new; one writer at a time."""
 
     def __init__(self, folder: Path, trusted: Collection[str] = ()) -> None:
-        """Of methods and backbones that are code of their own only those are loaded which are `trusted`."""
+        """Open a directory; methods and backbones from files (`file.py:name`) are loaded only if `trusted`."""
         super().__init__(folder)
         self.trusted = trusted
 
     def load(self, number: int | None = None) -> ModelVersion:
-        """A version, the current one if not said otherwise; weights are checked now, pictures when they are read."""
-        refuse_strange(self.folder)
+        """Load a version, by default the current one; weights are validated now, images when they are read."""
+        refuse_special_files(self.folder)
         if number is not None:
             return self._load(number)
         while True:
             number = self.current()
             try:
                 return self._load(number)
-            except UserError:  # unless it is another by now
+            except UserError:  # which another process may have caused by publishing and pruning: then try again
                 if self.current() == number:
                     raise
 
@@ -83,45 +89,59 @@ class ModelDirectory(Shelf):
         return self._read(folder, number)
 
     def _read(self, folder: Path, number: int) -> ModelVersion:
-        said = sealed(folder / MODEL)
+        description = read_checked_json(folder / MODEL)
         try:
-            return self._restored(folder, number, said)
+            return self._restore(folder, number, description)
         except UserError:
             raise
-        except Exception as error:  # of any kind that a stranger's nonsense can bring about
-            raise UserError(f"model: {folder / MODEL} is not what it should be ({reason(error)})") from None
+        except Exception as error:  # of any type: the file may be made to cause it
+            raise UserError(f"model: {folder / MODEL} is not what it should be ({one_line(error)})") from None
 
-    def _restored(self, folder: Path, number: int, said: Mapping[str, Any]) -> ModelVersion:
-        settings = make_settings(said["settings"])
+    def _restore(self, folder: Path, number: int, description: Mapping[str, Any]) -> ModelVersion:
+        settings = make_settings(description["settings"])
         _refuse_code(folder / MODEL, settings, self.trusted)
-        classes = ClassTable(tuple(map(text, said["classes"]["names"])), tuple(said["classes"]["bounds"]))
-        weights = tensors(folder / WEIGHTS, said["weights"])
-        snapshot = restore_snapshot(weights, settings.configured().method, classes, bench_for(settings))
-        _try(snapshot, settings)
-        exemplars, quiz = (self._pictures(said[kind], classes.seen) for kind in ("exemplars", "quiz"))
-        history = tuple(dict(entry) for entry in said["history"])
-        temperature = float(said.get("temperature", 1.0))
+        names, bounds = description["classes"]["names"], description["classes"]["bounds"]
+        classes = ClassTable(tuple(map(text, names)), tuple(bounds))
+        weights = read_weights(folder / WEIGHTS, description["weights"])
+        snapshot = restore_snapshot(weights, settings.configured().method, classes, execution_context(settings))
+        _check_shapes(snapshot, settings)
+        exemplars, holdout = (self._images(description[kind], classes.seen) for kind in ("exemplars", "quiz"))
+        history = tuple(dict(entry) for entry in description["history"])
+        temperature = float(description.get("temperature", 1.0))
         if not 0 < temperature < math.inf:
             raise ValueError(f"temperature {temperature}")
-        return ModelVersion(number, Classifier(settings, snapshot, exemplars, quiz, temperature), history)
+        return ModelVersion(number, Classifier(settings, snapshot, exemplars, holdout, temperature), history)
+
+    def publish_change(self, parent: ModelVersion | None, classifier: Classifier, **change: Any) -> ModelVersion:
+        """Publish a classifier that was made from `parent`, with `change` as its entry in the history."""
+        entry = {
+            "parent": parent.number if parent else None,
+            "time": datetime.now(UTC).isoformat(timespec="seconds"),
+            "ssil": __version__,
+            **change,
+        }
+        return self.publish(classifier, [*(parent.history if parent else ()), entry])
 
     def publish(self, classifier: Classifier, history: History) -> ModelVersion:
-        """Write a new version aside, check it by loading it, and make it the current one by a rename."""
+        """Write a new version under a temporary name, validate it by loading it, rename it, and make it current."""
         number = max(self.numbers(), default=0) + 1
         folder = self.version(number)
         shutil.rmtree(temporary(folder), ignore_errors=True)
         with self.writing():
             self._write(temporary(folder), number, classifier, history)
-            made = self._read(temporary(folder), number)
+            version = self._read(temporary(folder), number)
             temporary(folder).replace(folder)
         self.point_to(number)
-        return made
+        return version
 
     def _write(self, folder: Path, number: int, classifier: Classifier, history: History) -> None:
-        exemplars, quiz = (self._keep(classifier, groups) for groups in (classifier.exemplars, classifier.quiz))
+        exemplars, holdout = (
+            self._write_images(classifier.classes.names, groups)
+            for groups in (classifier.exemplars, classifier.holdout)
+        )
         weights = pack(snapshot_tensors(classifier.snapshot))
         write_atomic(folder / WEIGHTS, weights)
-        said = {
+        description = {
             "format": FORMAT,
             "version": number,
             "settings": classifier.settings.model_dump(mode="json"),
@@ -129,66 +149,60 @@ class ModelDirectory(Shelf):
             "weights": checksum(weights),
             "temperature": classifier.temperature,
             "exemplars": exemplars,
-            "quiz": quiz,
+            "quiz": holdout,
             "history": [*history],
         }
-        seal(folder / MODEL, said)
+        write_checked_json(folder / MODEL, description)
 
-    def _keep(self, classifier: Classifier, groups: Groups) -> list[list[dict[str, str]]]:
-        """The pictures of each class as files, which versions share."""
-        return [
-            [self._file(name, picture) for picture in group]
-            for name, group in zip(classifier.classes.names, groups, strict=True)
-        ]
+    def _write_images(self, names: Sequence[str], groups: ImagesByClass) -> list[list[dict[str, str]]]:
+        """Write each class's images into the folder that versions share; return their entries in model.json."""
+        named = zip(names, groups, strict=True)
+        return [[self._write_image(name, image) for image in group] for name, group in named]
 
-    def _file(self, class_name: str, picture: Picture) -> dict[str, str]:
-        data = picture.read()
-        path = self.folder / PICTURES / folder_name(class_name) / f"{picture.digest}{_suffix(data)}"
+    def _write_image(self, class_name: str, image: ImageFile) -> dict[str, str]:
+        data = image.read()
+        suffix = next((suffix for start, suffix in SUFFIXES.items() if data.startswith(start)), ".image")
+        path = self.folder / IMAGES / folder_name(class_name) / f"{image.digest}{suffix}"
         if not path.exists():
             write_atomic(path, data)
         return {
             "file": str(path.relative_to(self.folder)),
-            "sha256": picture.digest,
-            "name": picture.name,
-            "origin": picture.origin,
-            **images.keep(path, picture),
+            "sha256": image.digest,
+            "name": image.name,
+            "origin": image.origin,
+            **write_features(path, image),
         }
 
-    def _pictures(self, said: Sequence[Sequence[Mapping[str, str]]], classes: int) -> Groups:
-        """Those that are still there: their owner may have deleted some."""
-        found = tuple(tuple(filter(None, map(self._picture, group))) for group in said)
+    def _images(self, entries: Sequence[Sequence[Mapping[str, str]]], classes: int) -> ImagesByClass:
+        """Return the images of these entries of model.json, without those whose files the user has deleted."""
+        found = tuple(tuple(filter(None, map(self._image, group))) for group in entries)
         if len(found) != classes:
-            raise ValueError(f"pictures of {len(found)} classes, not of {classes}")
+            raise ValueError(f"images of {len(found)} classes, not of {classes}")
         return found
 
-    def _picture(self, said: Mapping[str, str]) -> Picture | None:
-        file, digest, name, origin = (text(said[field]) for field in ("file", "sha256", "name", "origin"))
-        if Path(file).parts[:1] != (PICTURES,) or ".." in Path(file).parts:
-            raise UserError(f"model: {file!r} is none of its pictures; the model is not to be trusted")
+    def _image(self, entry: Mapping[str, str]) -> ImageFile | None:
+        file, digest, name, origin = (text(entry[field]) for field in ("file", "sha256", "name", "origin"))
+        if Path(file).parts[:1] != (IMAGES,) or ".." in Path(file).parts:
+            raise UserError(f"model: {file!r} is none of its images; the model is not to be trusted")
         if not re.fullmatch("[0-9a-f]{32}", digest):
             raise ValueError(f"{digest!r} is no checksum")
         path = self.folder / file
-        known = images.kept(path, said.get("features"))
-        return Picture(name, digest, partial(picture, path, digest), origin, known) if path.exists() else None
+        features = features_reader(path, entry.get(FEATURES))
+        return ImageFile(name, digest, partial(read_image, path, digest), origin, features) if path.exists() else None
 
 
-def _try(snapshot: Snapshot, settings: ModelSettings) -> None:
-    """Look at a black picture: shapes that don't fit must not wait for somebody's."""
-    look, first = settings.look(), torch.zeros(1, dtype=torch.long)
-    black = torch.zeros(1, look.size, look.size, look.channels, dtype=torch.uint8)
-    context = bench_for(settings, Samples(Resident(black), first))
-    scores = snapshot.scores(context.outputs(snapshot.network, first))
+def _check_shapes(snapshot: Snapshot, settings: ModelSettings) -> None:
+    """Predict a black image, so that weights of wrong shapes are found when the model is loaded."""
+    size, channels = settings.preprocessing().size, settings.preprocessing().channels
+    black, index = torch.zeros(1, size, size, channels, dtype=torch.uint8), torch.zeros(1, dtype=torch.long)
+    context = execution_context(settings, Samples(Resident(black), index))
+    scores = snapshot.scores(context.outputs(snapshot.network, index))
     if scores.shape != (1, snapshot.classes.seen):
         raise ValueError(f"{scores.shape[1]} scores for {snapshot.classes.seen} classes")
 
 
 def _refuse_code(path: Path, settings: ModelSettings, trusted: Collection[str]) -> None:
-    """A stranger's model must not name code that would then be run."""
+    """Raise UserError if the model names a Python file that is not trusted: loading it would run its code."""
     for kind, name in (("method", settings.method), ("backbone", settings.backbone)):
         if ":" in name and name not in trusted:
             raise UserError(f"{kind}: {path} names code of its own, {name}; if you trust it, say --trust {name}")
-
-
-def _suffix(data: bytes) -> str:
-    kinds = {b"\xff\xd8": ".jpg", b"\x89PNG": ".png", b"RIFF": ".webp", b"GIF8": ".gif", b"BM": ".bmp"}
-    return next((suffix for start, suffix in kinds.items() if data.startswith(start)), ".image")

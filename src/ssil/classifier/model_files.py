@@ -1,10 +1,11 @@
-"""Files of a model, which may be a stranger's: each is checked before it is used, and named if it is wrong."""
+"""Reading and writing the files of a model directory; each file is validated before use, as it may be a stranger's."""
 
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -13,19 +14,22 @@ import safetensors.torch
 from safetensors import SafetensorError
 from torch import Tensor
 
-from ssil.classifier.images import intact
+from ssil.classifier.images import ImageFile
 from ssil.core.errors import UserError
-from ssil.core.files import checksum, write_json
+from ssil.core.files import checksum, write_atomic, write_json
+from ssil.core.tensor_files import pack
 from ssil.data.decode import UnreadableError, measure
-from ssil.data.image_index import content
+from ssil.data.image_index import content, why
 
 FORMAT = 1
-LONGEST = 200
-"""Bytes of a folder's name; file systems have room for 255."""
+FEATURES = "features"
+"""The tensor in a file of features, and the key of its checksum in model.json."""
+MAX_FOLDER_NAME = 200
+"""Bytes of a folder's name; file systems allow 255."""
 
 
-def entries(folder: Path) -> Iterator["os.DirEntry[str]"]:
-    """All that is below a folder; what vanishes meanwhile is left out, and no link is followed."""
+def walk(folder: Path) -> Iterator["os.DirEntry[str]"]:
+    """Yield all entries below a folder, without following links; what is removed meanwhile is left out."""
     left = [str(folder)]
     while left:
         with suppress(OSError), os.scandir(left.pop()) as found:
@@ -35,54 +39,57 @@ def entries(folder: Path) -> Iterator["os.DirEntry[str]"]:
                     left.append(entry.path)
 
 
-def refuse_strange(folder: Path) -> None:
-    """A link could lead out of the model, where an update would write; a pipe would keep a reader waiting."""
-    for entry in entries(folder):
+def refuse_special_files(folder: Path) -> None:
+    """Raise UserError if there is anything but files and folders below `folder`.
+
+    A link could lead an update to write outside of the model directory, and a pipe would keep a reader waiting.
+    """
+    for entry in walk(folder):
         if entry.is_symlink() or not (entry.is_file() or entry.is_dir() or not Path(entry.path).exists()):
             raise UserError(f"model: {entry.path} is neither a file nor a folder; remove it, or don't trust the model")
 
 
-def seal(path: Path, said: Mapping[str, Any]) -> None:
-    """A JSON file with its own checksum."""
-    write_json(path, {**said, "checksum": _checksum(said)})
+def write_checked_json(path: Path, value: Mapping[str, Any]) -> None:
+    """Write a JSON file that contains its own checksum."""
+    write_json(path, {**value, "checksum": _json_checksum(value)})
 
 
-def _checksum(said: Mapping[str, Any]) -> str:
-    return checksum(json.dumps(said, sort_keys=True, ensure_ascii=False).encode())
+def _json_checksum(value: Mapping[str, Any]) -> str:
+    return checksum(json.dumps(value, sort_keys=True, ensure_ascii=False).encode())
 
 
-def sealed(path: Path) -> dict[str, Any]:
-    """What `seal` has written; a damaged or strange file is named."""
+def read_checked_json(path: Path) -> dict[str, Any]:
+    """Return what `write_checked_json` wrote; raise UserError if the file is damaged or has another format."""
     try:
-        said = json.loads(content(path))
-        whole = said.pop("checksum") == _checksum(said)
-    except Exception as error:  # of any kind that a stranger can bring about
-        raise UserError(f"model: {path} can't be read ({reason(error)}); restore it, or roll back") from None
-    if not whole:
+        value = json.loads(content(path))
+        intact = value.pop("checksum") == _json_checksum(value)
+    except Exception as error:  # of any type: the file may be made to cause it
+        raise UserError(f"model: {path} can't be read ({one_line(error)}); restore it, or roll back") from None
+    if not intact:
         raise UserError(f"model: {path} is damaged (its checksum differs); restore it, or roll back")
-    if said.get("format") != FORMAT:
-        raise UserError(f"model: {path} has format {said.get('format')!r}; this ssil reads format {FORMAT}")
-    return dict(said)
+    if value.get("format") != FORMAT:
+        raise UserError(f"model: {path} has format {value.get('format')!r}; this ssil reads format {FORMAT}")
+    return dict(value)
 
 
-def tensors(path: Path, digest: str) -> dict[str, Tensor]:
-    """Weights, all of them numbers."""
+def read_weights(path: Path, digest: str) -> dict[str, Tensor]:
+    """Return a safetensors file's tensors; raise UserError if its checksum differs or a value is not finite."""
     try:
         data = path.read_bytes()
         if checksum(data) != digest:
             raise UserError(f"model: {path} is damaged (its checksum differs); restore it, or roll back")
-        found = safetensors.torch.load(data)
+        tensors = safetensors.torch.load(data)
     except (OSError, SafetensorError, MemoryError) as error:
-        raise UserError(f"model: {path} can't be read ({reason(error)}); restore it, or roll back") from None
-    for name, tensor in found.items():
+        raise UserError(f"model: {path} can't be read ({one_line(error)}); restore it, or roll back") from None
+    for name, tensor in tensors.items():
         if not tensor.isfinite().all():
             raise UserError(f"model: {name} in {path} has values that are no numbers; restore it, or roll back")
-    return found
+    return tensors
 
 
-def picture(path: Path, digest: str) -> bytes:
-    """An encoded picture, of a size that can be looked at."""
-    data = intact(path, digest)
+def read_image(path: Path, digest: str) -> bytes:
+    """Return an encoded image; raise UserError if its checksum differs or it is too large to decode."""
+    data = _read_checked(path, digest)
     try:
         measure(data)
     except UnreadableError as error:
@@ -90,26 +97,67 @@ def picture(path: Path, digest: str) -> bytes:
     return data
 
 
-def text(said: object) -> str:
-    """A string that can be written."""
-    if not isinstance(said, str):
-        raise TypeError(f"{said!r} is no text")
-    said.encode()
-    return said
+def _read_checked(path: Path, digest: str) -> bytes:
+    try:
+        data = content(path)
+    except OSError as error:
+        raise UserError(f"model: {path} can't be read ({why(error)}); delete it, or restore it") from None
+    if checksum(data) != digest:
+        raise UserError(f"model: {path} is damaged (its checksum differs); delete it, or restore it")
+    return data
 
 
-def reason(error: Exception) -> str:
-    """An error in one line."""
+def write_features(image_path: Path, image: ImageFile) -> dict[str, str]:
+    """Write an image's features beside its file; return the entry of model.json that refers to them, if there are any.
+
+    The file's name contains both checksums: the image's and its own.
+    """
+    if not image.features:
+        return {}
+    data = pack({FEATURES: image.features()})
+    if not (path := _features_path(image_path, checksum(data))).exists():
+        write_atomic(path, data)
+    return {FEATURES: checksum(data)}
+
+
+def features_reader(image_path: Path, digest: str | None) -> Callable[[], Tensor] | None:
+    """Return a function that reads an image's features; None if it has none, or the user has deleted the file."""
+    if digest is None or not (path := _features_path(image_path, digest)).exists():
+        return None
+    return partial(_read_features, path, digest)
+
+
+def _features_path(image_path: Path, digest: str) -> Path:
+    return image_path.with_name(f"{image_path.stem}-{digest}.safetensors")
+
+
+def _read_features(path: Path, digest: str) -> Tensor:
+    try:
+        return safetensors.torch.load(_read_checked(path, digest))[FEATURES]
+    except (KeyError, SafetensorError):
+        raise UserError(f"model: {path} holds no features; delete it, or restore it") from None
+
+
+def text(value: object) -> str:
+    """Return `value` if it is a string that can be encoded; raise TypeError or UnicodeError otherwise."""
+    if not isinstance(value, str):
+        raise TypeError(f"{value!r} is no text")
+    value.encode()
+    return value
+
+
+def one_line(error: Exception) -> str:
+    """Return an error's message on one line, cut after 200 characters; the name of its type if it has none."""
     return " ".join(str(error).split())[:200] or type(error).__name__
 
 
 def folder_name(class_name: str) -> str:
-    """A class's name as that of a folder, on any system.
+    """Return a class's name as a folder's name that is valid on any system.
 
     >>> folder_name("Müller & Söhne"), folder_name("bee/hive"), folder_name("..")
     ('Müller & Söhne', 'bee%2Fhive', '%2E.')
     """
-    named = re.sub(r'[/\\:*?"<>|%\x00-\x1f]', lambda found: quote(found[0], safe=""), class_name)
-    named = re.sub(r"^\.", "%2E", named)
-    short = named.encode()[:LONGEST].decode(errors="ignore")
-    return named if short == named else f"{short}~{checksum(class_name.encode())}"
+    escaped = re.sub(r'[/\\:*?"<>|%\x00-\x1f]', lambda found: quote(found[0], safe=""), class_name)
+    escaped = re.sub(r"^\.", "%2E", escaped)
+    short = escaped.encode()[:MAX_FOLDER_NAME].decode(errors="ignore")
+    return escaped if short == escaped else f"{short}~{checksum(class_name.encode())}"

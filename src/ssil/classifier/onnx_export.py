@@ -1,4 +1,4 @@
-"""A snapshot as an ONNX file: pictures in, scores and probabilities out, checked against PyTorch."""
+"""Export of a snapshot to ONNX: images in, scores and probabilities out, compared with PyTorch's outputs."""
 
 import json
 import logging
@@ -26,12 +26,13 @@ if TYPE_CHECKING:
     from onnx import ModelProto
 
 BATCHES = (1, 7)
-"""How many pictures at a time the file is compared with PyTorch on."""
+"""The batch sizes at which the outputs are compared with PyTorch's."""
 TOLERANCE = 1e-4
+"""The largest difference allowed, see `_difference`."""
 
 
-class Answer(NamedTuple):
-    """What a model says of a batch; the fields are the file's outputs."""
+class OnnxOutputs(NamedTuple):
+    """The outputs for a batch; the fields' names are those in the file."""
 
     scores: Tensor
     probabilities: Tensor
@@ -46,11 +47,15 @@ def export(
     temperature: float = 1.0,
     metadata: Mapping[str, str] | None = None,
 ) -> None:
-    """Write normalisation, network and main scorer as one ONNX file, for any number of pictures at a time.
+    """Write normalisation, network and main scorer as one ONNX file, for batches of any size.
 
     The input `images` is uint8 (N, size, size, channels), the outputs `scores` and `probabilities` are (N, classes).
-    The names of the classes are the metadata `class_names` (a JSON list), beside what `metadata` says. Where ONNX
-    Runtime is installed, nothing is written that it does not answer as PyTorch does.
+    The names of the classes are added to `metadata` as `class_names`, a JSON list. Where ONNX Runtime is installed,
+    its outputs are compared with PyTorch's before the file is written.
+
+    Raises:
+        UserError: A library is missing, or a user's own backbone, head or scorer can't be exported.
+        RuntimeError: ONNX Runtime's outputs differ from PyTorch's.
     """
     if not (find_spec("onnx") and find_spec("onnxscript")):
         raise UserError("export: onnx or onnxscript is missing; install them with pip install 'ssil[onnx]'")
@@ -59,13 +64,13 @@ def export(
     model = _onnx(_Exported(snapshot, transform, temperature), images)
     content = _content(model, {**(metadata or {}), "class_names": json.dumps(snapshot.classes.names)})
     if find_spec("onnxruntime"):
-        _compare(content, images, _answer(snapshot, transform, temperature, images))
+        _compare(content, images, _expected(snapshot, transform, temperature, images))
     with replacing(path) as file:
         file.write(content)
 
 
 class _Exported(nn.Module):
-    """A snapshot in single precision, its batch norms folded, in operations that ONNX has."""
+    """A snapshot in single precision, with folded batch norms, in operations that ONNX has."""
 
     scale: Tensor
     shift: Tensor
@@ -76,48 +81,48 @@ class _Exported(nn.Module):
         self.scorer = deepcopy(snapshot.scorers[MAIN]).cpu().float()
         self.classes = snapshot.classes
         self.temperature = temperature
-        # The transform's loop over pictures can't be exported; what it does to black and to white is all that it does.
+        # The transform's loop over images can't be exported. It is affine in each channel: black and white define it.
         black, white = transform.test(_black_and_white(len(transform.mean)), torch.float64).split(1)
         self.register_buffer("scale", ((white - black) / 255).float())
         self.register_buffer("shift", black.float())
 
-    def forward(self, images: Tensor) -> Answer:
+    def forward(self, images: Tensor) -> OnnxOutputs:
         pixels = images.float().permute(0, 3, 1, 2)
         scores = self.scorer(self.network(pixels * self.scale + self.shift), self.classes)
-        return Answer(scores, self.scorer.probabilities(scores / self.temperature))
+        return OnnxOutputs(scores, self.scorer.probabilities(scores / self.temperature))
 
 
 def _black_and_white(channels: int) -> Tensor:
-    """Two pictures of one pixel."""
+    """Return two images of one pixel."""
     return torch.tensor([0, 255], dtype=torch.uint8).repeat_interleave(channels).view(2, 1, 1, channels)
 
 
 def _onnx(exported: _Exported, images: Tensor) -> "ModelProto":
-    """The model as a graph. PyTorch knows all parts of ssil; what it refuses is a user's own."""
+    """Return the model as a graph; a UserError blames the user's code, as all parts of ssil can be exported."""
     shapes = {"images": {0: torch.export.Dim("batch")}}
     try:
         with _quiet():
-            # torch.onnx alone would quietly fix the batch's size where it meets len(tensor); strict sees through that.
+            # Without strict, len(tensor) in the model would silently fix the batch size.
             program = torch.export.export(exported.eval(), (images,), dynamic_shapes=shapes, strict=True)
-            outputs = Answer._fields
+            outputs = OnnxOutputs._fields
             result = torch.onnx.export(
                 program, input_names=["images"], output_names=outputs, dynamic_shapes=shapes, dynamo=True, verbose=False
             )
-    except Exception as error:  # of any kind that torch and onnxscript have
-        cure = "use operations that ONNX has in backbone, head and scorer, the same ones for all pictures"
+    except Exception as error:  # torch and onnxscript raise many types
+        cure = "use operations that ONNX has in backbone, head and scorer, the same ones for all images"
         raise UserError(f"export: PyTorch can't turn this model into ONNX ({_reason(error)}); {cure}") from error
     assert result
     return result.model_proto
 
 
 def _reason(error: BaseException) -> str:
-    """The first line of what began it; PyTorch wraps that in advice to its own developers."""
+    """Return the first line of the original error; PyTorch wraps it in advice to its own developers."""
     return _reason(error.__cause__) if error.__cause__ else str(error).strip().partition("\n")[0]
 
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Without PyTorch's warning about its own code, its logs and, before it raises an error, its print of the graph."""
+    """Suppress PyTorch's warning about its own code, its logs, and the graph that it prints before an error."""
     disabled = logging.root.manager.disable
     logging.disable()
     try:
@@ -129,7 +134,7 @@ def _quiet() -> Iterator[None]:
 
 
 def _content(model: "ModelProto", metadata: Mapping[str, str]) -> bytes:
-    """The file, well formed, with these metadata instead of PyTorch's, which are stack traces of this machine."""
+    """Return the file's content, checked, with `metadata` in place of PyTorch's, which has local stack traces."""
     from onnx.checker import check_model
     from onnx.helper import set_model_props
 
@@ -144,29 +149,29 @@ def _content(model: "ModelProto", metadata: Mapping[str, str]) -> bytes:
 
 
 @torch.inference_mode()
-def _answer(snapshot: Snapshot, transform: Transform, temperature: float, images: Tensor) -> Answer:
-    """What the snapshot itself says, on the CPU: a GPU may round more coarsely."""
+def _expected(snapshot: Snapshot, transform: Transform, temperature: float, images: Tensor) -> OnnxOutputs:
+    """Return PyTorch's outputs, computed on the CPU, as a GPU may round more coarsely."""
     network, scorer = snapshot.network.clone().cpu(), deepcopy(snapshot.scorers[MAIN]).cpu()
     scores = scorer(network(transform.test(images, network.head.weight.dtype)), snapshot.classes)
-    return Answer(scores, scorer.probabilities(scores / temperature))
+    return OnnxOutputs(scores, scorer.probabilities(scores / temperature))
 
 
-def _compare(content: bytes, images: Tensor, expected: Answer) -> None:
-    """Stop if ONNX Runtime's answers are others, for batches of any of the sizes."""
+def _compare(content: bytes, images: Tensor, expected: OnnxOutputs) -> None:
+    """Raise RuntimeError if ONNX Runtime's outputs differ from the expected ones, at any of the batch sizes."""
     from onnxruntime import InferenceSession, SessionOptions
 
     options = SessionOptions()
     options.intra_op_num_threads = torch.get_num_threads()
     session = InferenceSession(content, options, providers=["CPUExecutionProvider"])
     for batch in BATCHES:
-        answer = session.run(Answer._fields, {"images": images[:batch].numpy()})
-        for name, found, whole in zip(Answer._fields, answer, expected, strict=True):
+        outputs = session.run(OnnxOutputs._fields, {"images": images[:batch].numpy()})
+        for name, found, whole in zip(OnnxOutputs._fields, outputs, expected, strict=True):
             if not (gap := _difference(torch.from_numpy(found), whole[:batch])) <= TOLERANCE:
                 raise RuntimeError(f"export: {name} of ONNX Runtime and PyTorch differ by {gap:.1e}")
 
 
 def _difference(found: Tensor, expected: Tensor) -> float:
-    """The largest difference, as a share of the largest value if that is above 1; infinities and NaN must agree.
+    """Return the largest difference, relative to the largest value if that is above 1; infinities and NaN must agree.
 
     >>> _difference(torch.tensor([-torch.inf, 3.0]), torch.tensor([-torch.inf, 4.0]))
     0.25

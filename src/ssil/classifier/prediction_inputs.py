@@ -1,4 +1,4 @@
-"""Pictures to be named: files, folders, standard input; each looked at before the model sees it."""
+"""The images that `ssil predict` is given: files, folders, standard input; validated and decoded ahead of time."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -7,7 +7,7 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import BinaryIO
 
-from ssil.classifier.images import Picture
+from ssil.classifier.images import ImageFile
 from ssil.core.errors import UserError
 from ssil.data.decode import UnreadableError, at_full_size, whole
 from ssil.data.encoded_images import pool, workers
@@ -16,49 +16,60 @@ from ssil.data.prefetch import ahead
 
 PHOTOS = {".jpg", ".jpeg", ".jpe", ".jfif", ".jp2", ".png", ".webp", ".gif", ".tif", ".tiff", ".avif", ".heic", ".heif"}
 SUFFIXES = PHOTOS | {".bmp", ".tga", ".ico", ".pbm", ".pgm", ".ppm", ".pnm"}
-PART = 128
-"""How many pictures are in memory at a time; as many are read ahead."""
-FEW = 16
-"""How many a thread takes at a time."""
-SMALL = 1 << 20
-"""Bytes of a decoded picture that is not decoded again to be looked at."""
+"""Of the files that are read from a folder."""
+BATCH_SIZE = 128
+"""Images that are in memory at a time; as many are prefetched."""
+THREAD_SHARE = 16
+"""Images that a thread reads at a time."""
+MAX_HELD_BYTES = 1 << 20
+"""A decoded image up to this size is held, so that it is not decoded again."""
 
 
-def gallery(names: Sequence[str], stdin: BinaryIO, look: Preprocessing) -> Iterator[tuple[list[Picture], list[Remark]]]:
-    """Some at a time, in order: the pictures that can be read, and remarks on the others.
+def read_inputs(
+    names: Sequence[str], stdin: BinaryIO, preprocessing: Preprocessing
+) -> Iterator[tuple[list[ImageFile], list[Remark]]]:
+    """Yield images in batches and in order: those that can be read, and remarks on the others.
 
-    Small ones that will be looked at in their full size stay decoded.
+    Args:
+        names: Files, folders, or "-" for an image on `stdin`.
+        stdin: Standard input, as bytes.
+        preprocessing: Of the classifier; small images that it uses at full size stay decoded.
+
+    Raises:
+        UserError: There is no file or folder of a name.
     """
-    places = chain.from_iterable([_places(name) for name in names])
-    parts = iter(lambda: [*islice(places, PART)], [])
-    return ahead(partial(_part, stdin=stdin, look=look), parts, depth=1)
+    paths = chain.from_iterable([_paths(name) for name in names])
+    batches = iter(lambda: [*islice(paths, BATCH_SIZE)], [])
+    return ahead(partial(_read_batch, stdin=stdin, preprocessing=preprocessing), batches, depth=1)
 
 
-def _part(places: Sequence[str], stdin: BinaryIO, look: Preprocessing) -> tuple[list[Picture], list[Remark]]:
-    def few(start: int) -> list[Picture | Remark]:
-        return [_looked_at(place, stdin, look) for place in places[start : start + FEW]]
+def _read_batch(
+    paths: Sequence[str], stdin: BinaryIO, preprocessing: Preprocessing
+) -> tuple[list[ImageFile], list[Remark]]:
+    def read_share(start: int) -> list[ImageFile | Remark]:
+        return [_read(path, stdin, preprocessing) for path in paths[start : start + THREAD_SHARE]]
 
-    found = [*chain.from_iterable(pool(workers()).map(few, range(0, len(places), FEW)))]
-    good = [one for one in found if isinstance(one, Picture)]
-    return good, [one for one in found if isinstance(one, Remark)]
+    found = [*chain.from_iterable(pool(workers()).map(read_share, range(0, len(paths), THREAD_SHARE)))]
+    readable = [one for one in found if isinstance(one, ImageFile)]
+    return readable, [one for one in found if isinstance(one, Remark)]
 
 
-def _places(name: str) -> list[str]:
+def _paths(name: str) -> list[str]:
     path = Path(name)
     if name == "-" or path.is_file():
         return [name]
     if path.is_dir():
         return [str(file) for file in sorted(path.rglob("*")) if file.suffix.lower() in SUFFIXES]
-    raise UserError(f"pictures: there is no {name}; give files, folders, or - for standard input")
+    raise UserError(f"images: there is no {name}; give files, folders, or - for standard input")
 
 
-def _looked_at(place: str, stdin: BinaryIO, look: Preprocessing) -> Picture | Remark:
+def _read(path: str, stdin: BinaryIO, preprocessing: Preprocessing) -> ImageFile | Remark:
     try:
-        data = stdin.read() if place == "-" else content(Path(place))
-        pixels = whole(data, look.channels)
+        data = stdin.read() if path == "-" else content(Path(path))
+        pixels = whole(data, preprocessing.channels)
     except OSError as error:
-        return Remark(plain(place), why(error))
+        return Remark(plain(path), why(error))
     except UnreadableError as error:
-        return Remark(plain(place), str(error))
-    stays = pixels.nbytes <= SMALL and at_full_size(data, min(pixels.shape[:2]), look.size)
-    return replace(Picture.of(plain(place), data), pixels=pixels if stays else None)
+        return Remark(plain(path), str(error))
+    held = pixels.nbytes <= MAX_HELD_BYTES and at_full_size(data, min(pixels.shape[:2]), preprocessing.size)
+    return replace(ImageFile.from_bytes(plain(path), data), pixels=pixels if held else None)

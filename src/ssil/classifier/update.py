@@ -1,90 +1,228 @@
-"""What an update learns from, and how long."""
+"""One update of a classifier: it learns new classes, or more images of known ones, and keeps the old."""
 
 import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from statistics import fmean
+from typing import Any, NamedTuple
 
 import torch
 
-from ssil.classifier.classifier_settings import ModelSettings
-from ssil.classifier.feature_extraction import Sight
-from ssil.classifier.images import Groups, Labelled, Picture
+from ssil.classifier.classifier_settings import FIXED, ModelSettings, make_settings
+from ssil.classifier.feature_extraction import WholeNetwork, ignore_progress, trained_network
+from ssil.classifier.holdout import BUDGET_SHARE, HoldoutResult, evaluate, hold_out, holdout_scores
+from ssil.classifier.images import ImageFile, ImagesByClass, LabelledImages
+from ssil.classifier.prediction import Classifier
+from ssil.classifier.temperature_scaling import fit_temperature
 from ssil.core.classes import ClassTable
+from ssil.core.errors import UserError
 from ssil.core.randomness import Randomness
 from ssil.core.samples import Samples
 from ssil.learning import memory as memories
 from ssil.learning.engine import learn, start
 from ssil.learning.memory import FixedBudget, Memory
-from ssil.learning.snapshot import Snapshot
+from ssil.learning.snapshot import MAIN, Snapshot
 from ssil.learning.task import Pace, Progress, Task, Watch
+from ssil.nn.pretrained import Pretrained
 
-PROBE_SECONDS, MOST_EPOCHS = 3.0, 300
-"""Seconds of a first look at how fast learning goes; epochs that nobody needs more of."""
+SIZE_SAMPLE = 200
+"""About how many images are read to estimate the size of all of them."""
+PROBE_SECONDS, MAX_EPOCHS = 3.0, 300
+"""How long training is timed to choose the number of epochs, and the largest number chosen."""
+
+
+class Update(NamedTuple):
+    """The result of an update; both hold-out results are on the new hold-out set."""
+
+    classifier: Classifier
+    before: HoldoutResult | None
+    """The result of the classifier before the update, on the classes that it knew."""
+    after: HoldoutResult | None
+    trained_images: int
+    """Images that were trained on, without exemplars."""
+    known_classes: tuple[str, ...]
+    """The classes that were known before."""
+    epochs: int
+    after_unscaled: HoldoutResult | None
+    """The result after the update at a temperature of 1."""
+
+
+def update(
+    classifier: Classifier | None,
+    settings: ModelSettings,
+    images: LabelledImages,
+    watch: Watch | None = None,
+    init: Pretrained | None = None,
+    minutes: float | None = None,
+) -> Update:
+    """Train on images of new classes, more images of known ones, or both.
+
+    Args:
+        classifier: The classifier to update, which stays as it is; None for a first update.
+        settings: The settings of the new classifier.
+        images: The images that arrive.
+        watch: Called after every training step.
+        init: The first weights of the backbone, for a first update.
+        minutes: Train for about this long instead of the settings' number of epochs.
+
+    Raises:
+        UserError: There is nothing to learn from these images.
+    """
+    classifier = _without_relabelled(classifier, images) if classifier else None
+    known, previous = (classifier.classes, classifier.snapshot) if classifier else (ClassTable(), None)
+    classes, watch = _extended(known, images), watch or ignore_progress
+    network, random = trained_network(settings, previous, init, watch), Randomness(settings.seed)
+    budget = _memory_budget(classifier, settings, images)
+    training, held_out = hold_out(
+        _without_exemplars(images, classifier),
+        classifier.holdout if classifier else (),
+        classes.names,
+        int(BUDGET_SHARE * budget),
+        random.within(classes.task),
+    )
+    if not training:
+        raise UserError("images: the model keeps all of these images already; bring others")
+    holdout = network.with_features(held_out)
+    data = _TrainingData.of(network, classes, training, classifier.exemplars if classifier else ())
+
+    def train(chosen: ModelSettings, watch: Watch) -> Snapshot:
+        return _train(chosen, previous, data, network, watch)
+
+    timed = _with_fitting_epochs(settings, 60 * minutes, train, first=not classifier) if minutes else settings
+    snapshot = train(timed, watch)
+    exemplars = data.choose_exemplars(FixedBudget(budget - sum(map(len, holdout))), random)
+    unscaled = Classifier(settings, snapshot, _shrunk(exemplars, settings), _shrunk(holdout, settings))
+    updated = replace(unscaled, temperature=_temperature(unscaled))
+    before = evaluate(classifier, updated.holdout) if classifier else None
+    epochs = timed.later_epochs if classifier else timed.epochs
+    return Update(updated, before, evaluate(updated), len(training), known.names, epochs, evaluate(unscaled))
+
+
+def changed_settings(settings: ModelSettings, given: Mapping[str, Any]) -> ModelSettings:
+    """Return a model's settings with those that an update was given; raise UserError if one of them can't change."""
+    for name in FIXED:
+        if given.get(name, own := getattr(settings, name)) != own:
+            raise UserError(f"{name}: the model was made with {own!r}, which can't be changed; make another model")
+    before = settings.model_dump()
+    if "memory" in given:
+        before["memory_mb"] = None
+    return make_settings({**before, **given, "options": {**settings.options, **given.get("options", {})}})
+
+
+def _extended(known: ClassTable, images: LabelledImages) -> ClassTable:
+    """Return the class table with the classes that arrive for the first time, in alphabetical order."""
+    names = sorted({name for _, name in images} - set(known.names))
+    if not images:
+        raise UserError("images: there is no image to learn from")
+    if not known.seen and len(names) < 2:
+        raise UserError("images: a first update needs at least two classes, to tell them apart")
+    return known.extend(names)
+
+
+def _without_relabelled(classifier: Classifier, images: LabelledImages) -> Classifier:
+    """Remove kept images that now arrive under another class: the newest label counts."""
+    labels = {image.original_digest: name for image, name in images}
+
+    def unchanged(groups: ImagesByClass) -> ImagesByClass:
+        named = zip(classifier.classes.names, groups, strict=True)
+        return tuple(
+            tuple(image for image in group if labels.get(image.original_digest, name) == name) for name, group in named
+        )
+
+    return replace(classifier, exemplars=unchanged(classifier.exemplars), holdout=unchanged(classifier.holdout))
+
+
+def _without_exemplars(images: LabelledImages, classifier: Classifier | None) -> LabelledImages:
+    """Leave out images that the classifier keeps as exemplars, which are trained on anyway."""
+    kept = {image.original_digest for group in classifier.exemplars for image in group} if classifier else set()
+    return [(image, name) for image, name in images if image.original_digest not in kept]
+
+
+def _memory_budget(classifier: Classifier | None, settings: ModelSettings, images: LabelledImages) -> int:
+    """Return how many images are kept in all; a limit in megabytes is converted by the mean size of some images."""
+    if settings.memory_mb is None:
+        return settings.memory
+    kept = [image for group in classifier.exemplars for image in group] if classifier else []
+    step = max(1, (len(images) + len(kept)) // SIZE_SAMPLE)
+    (some,) = _shrunk([[*(image for image, _ in images), *kept][::step]], settings)
+    return max(1, int(settings.memory_mb * 1e6 / fmean(len(image.read()) for image in some)))
+
+
+def _shrunk(groups: Iterable[Sequence[ImageFile]], settings: ModelSettings) -> ImagesByClass:
+    """Return copies to keep, of twice the side that the network sees: large enough for crops and a larger network."""
+    preprocessing = settings.preprocessing()
+    side, channels = 2 * preprocessing.size, preprocessing.channels
+    return tuple(tuple(image.shrunk(side, channels) for image in group) for group in groups)
+
+
+def _temperature(classifier: Classifier) -> float:
+    if not any(classifier.holdout):
+        return 1.0
+    return fit_temperature(classifier.snapshot.scorers[MAIN], *holdout_scores(classifier))
 
 
 @dataclass(frozen=True)
-class Desk:
-    """Where an update is learnt: the pictures that arrived, then the exemplars, as one set of samples."""
+class _TrainingData:
+    """What an update is trained on: the arrived images, then the exemplars, as one set of samples."""
 
     classes: ClassTable
-    pictures: tuple[Picture, ...]
+    images: tuple[ImageFile, ...]
     samples: Samples
     memory: Memory
     arrived: int
 
     @classmethod
-    def of(cls, sight: Sight, classes: ClassTable, arrived: Labelled, exemplars: Groups) -> "Desk":
-        """With these pictures, as they are seen."""
-        number = {name: label for label, name in enumerate(classes.names)}
-        labels = [number[name] for _, name in arrived]
+    def of(
+        cls, network: WholeNetwork, classes: ClassTable, arrived: LabelledImages, exemplars: ImagesByClass
+    ) -> "_TrainingData":
+        label_of = {name: label for label, name in enumerate(classes.names)}
+        labels = [label_of[name] for _, name in arrived]
         labels += [label for label, group in enumerate(exemplars) for _ in group]
-        new, *old = sight.seen([[picture for picture, _ in arrived], *exemplars])
-        pictures = (*new, *(picture for group in old for picture in group))
-        kept = torch.arange(len(new), len(pictures)).split([len(group) for group in old]) if old else ()
-        return cls(classes, pictures, sight.samples(pictures, labels), Memory(tuple(kept)), len(new))
+        new, *old = network.with_features([[image for image, _ in arrived], *exemplars])
+        images = (*new, *(image for group in old for image in group))
+        kept = torch.arange(len(new), len(images)).split([len(group) for group in old]) if old else ()
+        return cls(classes, images, network.samples(images, labels), Memory(tuple(kept)), len(new))
 
-    def kept(self, budget: FixedBudget, random: Randomness) -> Groups:
-        """The exemplars after the update."""
+    def choose_exemplars(self, budget: FixedBudget, random: Randomness) -> ImagesByClass:
+        """Return the exemplars after the update."""
         arrived = memories.by_class(torch.arange(self.arrived), self.samples.labels)
         chosen = memories.update(self.memory, arrived, self.classes, budget, memories.random_selection(random))
-        return tuple(tuple(self.pictures[index] for index in group.tolist()) for group in chosen.exemplars)
+        return tuple(tuple(self.images[index] for index in group.tolist()) for group in chosen.exemplars)
 
 
-@dataclass(frozen=True)
-class Lesson:
-    """What is to be learnt, and from where."""
-
-    previous: Snapshot | None
-    desk: Desk
-    sight: Sight
-
-    def learnt(self, settings: ModelSettings, watch: Watch) -> Snapshot:
-        """The snapshot after it."""
-        method, context = settings.configured().method, self.sight.context(self.desk.samples)
-        task = Task(self.desk.classes, torch.arange(self.desk.arrived))
-        previous = self.sight.inner(self.previous) if self.previous else None
-        progress = start(method, previous, task, context)
-        return self.sight.whole(learn(method, previous, self.desk.memory, task, context, progress, watch))
-
-    def within(self, settings: ModelSettings, seconds: float) -> ModelSettings:
-        """The settings with as many epochs as fit, after a look at how fast it goes."""
-        began, share = list[float](), list[float]()
-
-        def look(_: Progress, pace: Pace) -> None:
-            began.append(time.monotonic())
-            share.append(pace.done)
-            if began[-1] - began[0] > PROBE_SECONDS:
-                raise _SeenEnoughError
-
-        with suppress(_SeenEnoughError):
-            self.learnt(settings, look)
-        if len(began) < 2 or share[-1] == share[0]:
-            return settings
-        name = "later_epochs" if self.previous else "epochs"
-        whole = (began[-1] - began[0]) / (share[-1] - share[0])
-        fitting = max(1, min(MOST_EPOCHS, int(getattr(settings, name) * seconds / whole)))
-        return settings.model_copy(update={name: fitting})
+def _train(
+    settings: ModelSettings, previous: Snapshot | None, data: _TrainingData, network: WholeNetwork, watch: Watch
+) -> Snapshot:
+    """Train with the settings' method, from the previous model or from first weights."""
+    method, context = settings.configured().method, network.context(data.samples)
+    task = Task(data.classes, torch.arange(data.arrived))
+    trained = network.trained_part(previous) if previous else None
+    progress = start(method, trained, task, context)
+    return network.whole(learn(method, trained, data.memory, task, context, progress, watch))
 
 
-class _SeenEnoughError(Exception):
+def _with_fitting_epochs(
+    settings: ModelSettings, seconds: float, train: Callable[[ModelSettings, Watch], Snapshot], *, first: bool
+) -> ModelSettings:
+    """Return the settings with as many epochs as fit into `seconds`, after timing `train` for a short while."""
+    times, shares = list[float](), list[float]()
+
+    def probe(_: Progress, pace: Pace) -> None:
+        times.append(time.monotonic())
+        shares.append(pace.done)
+        if times[-1] - times[0] > PROBE_SECONDS:
+            raise _ProbeDoneError
+
+    with suppress(_ProbeDoneError):
+        train(settings, probe)
+    if len(times) < 2 or shares[-1] == shares[0]:
+        return settings
+    name = "epochs" if first else "later_epochs"
+    whole = (times[-1] - times[0]) / (shares[-1] - shares[0])
+    fitting = max(1, min(MAX_EPOCHS, int(getattr(settings, name) * seconds / whole)))
+    return settings.model_copy(update={name: fitting})
+
+
+class _ProbeDoneError(Exception):
     pass

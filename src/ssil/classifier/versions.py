@@ -1,4 +1,4 @@
-"""A model's directory as files: which versions it holds, which one predicts, who may write, and what may go."""
+"""A model directory on the level of files: its versions, the current one, locking, removal of unused files."""
 
 import re
 import shutil
@@ -9,27 +9,23 @@ from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
-from ssil.classifier.model_files import FORMAT, entries, refuse_strange, seal, sealed
+from ssil.classifier.model_files import FORMAT, read_checked_json, refuse_special_files, walk, write_checked_json
 from ssil.core.errors import UserError
 from ssil.core.files import LOCK, locked, temporary
 
-CURRENT, MODEL, WEIGHTS, PICTURES, VERSIONS = (
-    "current.json",
-    "model.json",
-    "weights.safetensors",
-    "pictures",
-    "versions",
-)
-PARTS = (".*.part", "versions/.*.part", "versions/*/.*.part", "pictures/*/.*.part")
-"""What is being written, or removed."""
-KEPT = re.compile(r"[0-9a-f]{32}(-[0-9a-f]{32})?\.\w+")
-"""Names of pictures, and of their features."""
+CURRENT, MODEL, WEIGHTS = "current.json", "model.json", "weights.safetensors"
+IMAGES, VERSIONS = "pictures", "versions"
+UNFINISHED = (".*.part", "versions/.*.part", "versions/*/.*.part", "pictures/*/.*.part")
+"""Files and folders that are being written or removed."""
+KEPT_FILE = re.compile(r"[0-9a-f]{32}(-[0-9a-f]{32})?\.\w+")
+"""The name of a kept image, or of its features."""
 
 History = Sequence[Mapping[str, Any]]
+"""One entry per change that led to a version, the newest last."""
 
 
-class Shelf:
-    """Versions in folders of their own, the pictures they share, and one small file that names the current."""
+class VersionedDirectory:
+    """One folder per version, the image files that all versions share, and a file that names the current version."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -41,36 +37,41 @@ class Shelf:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Hold the directory for a change, and leave it tidy; a second writer is told to wait."""
-        refuse_strange(self.folder)
-        with locked(self.folder, "model", self._ours()):
+        """Hold the directory's lock for a change, and remove unused files in the end.
+
+        Raises:
+            UserError: Another process holds the lock, or the directory is not a model's.
+        """
+        refuse_special_files(self.folder)
+        with locked(self.folder, "model", self._is_model_directory()):
             try:
                 yield
             finally:
-                self._tidy()
+                with suppress(OSError, UserError, KeyError, TypeError):
+                    self._remove_unused()
 
-    def _ours(self) -> bool:
-        """Also where a first update was killed."""
+    def _is_model_directory(self) -> bool:
+        """Whether there is a model, nothing at all, or what a killed first update leaves."""
         found = {path.name for path in self.folder.iterdir()} if self.folder.is_dir() else set()
-        begun = LOCK in found and found <= {LOCK, VERSIONS, PICTURES, f".{CURRENT}.part"}
+        begun = LOCK in found and found <= {LOCK, VERSIONS, IMAGES, f".{CURRENT}.part"}
         return self.exists or begun or not found
 
     def numbers(self) -> list[int]:
-        """The versions that are kept."""
+        """Return the numbers of the versions that are kept."""
         return sorted(int(path.name) for path in (self.folder / VERSIONS).glob("*") if path.name.isdecimal())
 
     def current(self) -> int:
-        """The version that predicts."""
+        """Return the number of the version that predicts."""
         if not self.exists:
             raise UserError(f"model: {self.folder} holds no model; make one with: ssil learn {self.folder} IMAGES")
         path = self.folder / CURRENT
-        number = sealed(path).get("version")
+        number = read_checked_json(path).get("version")
         if not isinstance(number, int):
             raise UserError(f"model: {path} is not what it should be (version {number!r}); restore it")
         return number
 
-    def known_current(self) -> int | None:
-        """The version that predicts; None where that can't be read, and there are versions to choose from."""
+    def current_or_none(self) -> int | None:
+        """Return the number of the version that predicts; None if that can't be read, but there are versions."""
         try:
             return self.current()
         except UserError:
@@ -79,12 +80,12 @@ class Shelf:
             raise
 
     def version(self, number: int) -> Path:
-        """The folder of a version."""
+        """Return the folder of a version."""
         return self.folder / VERSIONS / f"{number:04d}"
 
     @contextmanager
     def writing(self) -> Iterator[None]:
-        """Tell the user of a full disk, and the like."""
+        """Turn an OSError, such as that of a full disk, into a UserError."""
         try:
             yield
         except OSError as error:
@@ -92,82 +93,80 @@ class Shelf:
             raise UserError(f"model: {self.folder} can't be written ({error.strerror}); {cure}") from None
 
     def point_to(self, number: int) -> None:
-        """Let this version be the current one."""
+        """Make a version the current one."""
         with self.writing():
-            seal(self.folder / CURRENT, {"format": FORMAT, "version": number})
+            write_checked_json(self.folder / CURRENT, {"format": FORMAT, "version": number})
 
-    def entry(self, number: int) -> Mapping[str, Any]:
-        """The update that made a version, or why that can't be read."""
+    def last_entry(self, number: int) -> Mapping[str, Any]:
+        """Return the history entry of the change that made a version; `{"error": ...}` if it can't be read."""
         try:
             return [{}, *self._history(number)][-1]
         except UserError as error:
             return {"error": str(error)}
 
     def _history(self, number: int) -> list[dict[str, Any]]:
-        history = self._said(number)["history"]
-        return [dict(entry) for entry in history]
+        return [dict(entry) for entry in self._description(number)["history"]]
 
-    def _said(self, number: int) -> dict[str, Any]:
-        """What a version says of itself; its lists are lists."""
+    def _description(self, number: int) -> dict[str, Any]:
+        """Return the content of a version's model.json, after a check that its lists are lists."""
         path = self.version(number) / MODEL
-        said = sealed(path)
-        lists = [said.get(kind) for kind in ("exemplars", "quiz", "history")]
-        if not all(isinstance(one, list) for one in lists):
+        description = read_checked_json(path)
+        if not all(isinstance(description.get(key), list) for key in ("exemplars", "quiz", "history")):
             raise UserError(f"model: {path} is not what it should be; restore it, or prune it")
-        return said
+        return description
 
     def size(self) -> int:
-        """Bytes on disk, all versions and pictures together."""
+        """Return the bytes on disk of all versions and images."""
         total = 0
-        for entry in entries(self.folder):
+        for entry in walk(self.folder):
             with suppress(FileNotFoundError):
                 total += entry.stat().st_size if entry.is_file() else 0
         return total
 
-    def erase(self, class_name: str) -> None:
-        """Take a class's pictures out of every version that is kept, whatever it is called there, and off the disk."""
+    def erase_images(self, class_name: str) -> None:
+        """Remove a class's images from every version, under whatever name it has there, and from the disk."""
         here = self._history(self.current())
-        versions = {number: self._said(number) for number in self.numbers()}  # all, before one is changed
+        versions = {number: self._description(number) for number in self.numbers()}  # read all before changing any
         with self.writing():
-            for number, said in versions.items():
-                names, name = said["classes"]["names"], _called(class_name, here, said["history"])
+            for number, description in versions.items():
+                names = description["classes"]["names"]
+                name = _name_there(class_name, here, description["history"])
                 if name in names:
-                    said["exemplars"][names.index(name)], said["quiz"][names.index(name)] = [], []
-                    seal(self.version(number) / MODEL, said)
-            self._sweep()
+                    label = names.index(name)
+                    description["exemplars"][label], description["quiz"][label] = [], []
+                    write_checked_json(self.version(number) / MODEL, description)
+            self._remove_unused()
 
     def prune(self, keep: int) -> list[int]:
-        """Remove all versions but the newest and the current one; which they were."""
-        gone = [number for number in self.numbers()[:-keep] if number != self.current()]
+        """Remove all versions but the newest `keep` and the current one; return the numbers of those removed."""
+        removed = [number for number in self.numbers()[:-keep] if number != self.current()]
         with self.writing():
-            for number in gone:
+            for number in removed:
                 self.version(number).replace(temporary(self.version(number)))
-        return gone
+        return removed
 
-    def _tidy(self) -> None:
-        """Remove what is of no use, as far as that is possible."""
-        with suppress(OSError, UserError, KeyError, TypeError):
-            self._sweep()
-
-    def _sweep(self) -> None:
-        """Remove parts, and pictures of no version; not these, if a version can't be read."""
-        for path in [path for pattern in PARTS for path in self.folder.glob(pattern)]:
+    def _remove_unused(self) -> None:
+        """Remove unfinished files, then images of no version; images stay if any version can't be read."""
+        for path in [path for pattern in UNFINISHED for path in self.folder.glob(pattern)]:
             shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
-        used = self._used()
-        for album in (self.folder / PICTURES).glob("*"):
-            of_album = used.get(_inode(album), set())
-            for path in album.glob("*"):
-                if KEPT.fullmatch(path.name) and path.name[:32] not in of_album:
+        used = self._used_images()
+        for class_folder in (self.folder / IMAGES).glob("*"):
+            used_here = used.get(_inode(class_folder), set())
+            for path in class_folder.glob("*"):
+                if KEPT_FILE.fullmatch(path.name) and path.name[:32] not in used_here:
                     path.unlink()
-            if not any(album.iterdir()):
-                album.rmdir()
+            if not any(class_folder.iterdir()):
+                class_folder.rmdir()
 
-    def _used(self) -> dict[int, set[str]]:
-        """The pictures that any version refers to, by folder; a disk may spell its name otherwise than the version."""
-        said = [self._said(number) for number in self.numbers()]
-        groups = [group for version in said for group in (*version["exemplars"], *version["quiz"])]
+    def _used_images(self) -> dict[int, set[str]]:
+        """Return the checksums of the images that versions refer to, by their folder's inode.
+
+        Not by its name: a file system may spell it in another way than model.json does.
+        """
+        descriptions = [self._description(number) for number in self.numbers()]
+        groups = [group for one in descriptions for group in (*one["exemplars"], *one["quiz"])]
         used: dict[int, set[str]] = defaultdict(set)
-        for path in {self.folder / one["file"] for group in groups for one in group}:
+        for path in {self.folder / image["file"] for group in groups for image in group}:
             with suppress(FileNotFoundError):
                 used[_inode(path.parent)].add(path.stem)
         return used
@@ -177,26 +176,27 @@ def _inode(folder: Path) -> int:
     return folder.stat().st_ino
 
 
-def _called(name: str, here: History, there: History) -> str | None:
-    """What a class of that name here is called there: renamings are undone back to the common past, then done.
+def _name_there(name: str, here: History, there: History) -> str | None:
+    """Return the name in version `there` of the class called `name` in version `here`; None if it is unknown there.
 
-    A class that arrived after that is the one that arrived there under the same name, if there is one.
+    Renamings are undone back to the last common entry of both histories, then those of `there` are applied. A class
+    that arrived after the common entry is the one that arrived in `there` under the same name, if there is one.
 
     >>> past = [{"new": ["ant", "bee"]}]
-    >>> _called("wasp", [*past, {"renamed": ["bee", "wasp"]}], [*past, {"renamed": ["bee", "fly"]}])
+    >>> _name_there("wasp", [*past, {"renamed": ["bee", "wasp"]}], [*past, {"renamed": ["bee", "fly"]}])
     'fly'
-    >>> _called("bee", [*past, {"renamed": ["bee", "wasp"]}, {"new": ["bee"]}], past)
+    >>> _name_there("bee", [*past, {"renamed": ["bee", "wasp"]}, {"new": ["bee"]}], past)
     """
     common = len([*takewhile(lambda pair: pair[0] == pair[1], zip(here, there, strict=False))])
-    there_now = True
+    exists = True
     for entry in reversed(here[common:]):
         if name in entry.get("new", ()):
-            there_now = False
+            exists = False
             break
         before, after = entry.get("renamed", (name, name))
         name = before if name == after else name
     for entry in there[common:]:
-        there_now = there_now or name in entry.get("new", ())
+        exists = exists or name in entry.get("new", ())
         before, after = entry.get("renamed", (name, name))
-        name = after if there_now and name == before else name
-    return name if there_now else None
+        name = after if exists and name == before else name
+    return name if exists else None

@@ -1,4 +1,4 @@
-"""`ssil export`: a model for other programs."""
+"""`ssil export`: a model as an ONNX file."""
 
 from pathlib import Path
 from typing import Annotated
@@ -10,12 +10,12 @@ from ssil.core.errors import UserError
 
 app = App(
     name="export",
-    help_epilogue="""The file takes pictures of the model's size as uint8 (N, height, width, channels) under
-the name `images`, and gives `scores` and `probabilities`. Normalisation and all corrections are inside.
-Resizing is the caller's, and `ssil predict` does it so: the picture upright by its Exif tag, on white
-where it is transparent; of that the centred square whose side is the part `centre` of the short side;
-resized to `size` pixels a side, bilinear with antialiasing. Both are in the file's metadata, and so
-are the class names, `class_names`, as a JSON list. Needs pip install 'ssil[onnx]'.
+    help_epilogue="""The file takes images of the model's size as uint8 (N, height, width, channels) under
+the name `images`, and returns `scores` and `probabilities`. Normalisation and all corrections are inside.
+The caller has to resize images, and `ssil predict` does it like this: turn the image upright by its Exif
+tag, put it on white where it is transparent, cut out the centred square whose side is the fraction
+`centre` of the short side, resize it to `size` pixels a side, bilinear with antialiasing. Both numbers
+are in the file's metadata, and so are the class names, `class_names`, as a JSON list. Needs pip install 'ssil[onnx]'.
 
 Examples:
   ssil export birds birds.onnx""",
@@ -34,15 +34,21 @@ def export(
     """Write a model as an ONNX file, for other programs."""
     from ssil.classifier.model_directory import ModelDirectory
     from ssil.classifier.onnx_export import export as write
-    from ssil.data.assemble import transform  # brings torch
+    from ssil.data.assemble import transform  # imports torch
 
     found = ModelDirectory(model, trust or ()).load(version)
-    known, settings, look = found.classifier, found.classifier.settings, found.classifier.settings.look()
-    seen = {"size": str(look.size), "centre": str(look.centre)}
-    metadata = {"method": settings.method, "version": str(found.number), **seen}
+    known, settings = found.classifier, found.classifier.settings
+    preprocessing = settings.preprocessing()
+    size, channels = preprocessing.size, preprocessing.channels
+    metadata = {
+        "method": settings.method,
+        "version": str(found.number),
+        "size": str(size),
+        "centre": str(preprocessing.centre),
+    }
     try:
-        write(known.snapshot, transform(look), look.size, look.channels, out, known.temperature, metadata)
+        write(known.snapshot, transform(preprocessing), size, channels, out, known.temperature, metadata)
     except OSError as error:
         raise UserError(f"out: {out} can't be written ({error.strerror}); give another") from None
-    size = f"{look.size} x {look.size} x {look.channels}"
-    console().print(f"{out}: version {found.number}, {found.classifier.classes.seen} classes, pictures of {size}")
+    shape = f"{size} x {size} x {channels}"
+    console().print(f"{out}: version {found.number}, {known.classes.seen} classes, images of {shape}")

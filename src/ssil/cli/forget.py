@@ -1,4 +1,4 @@
-"""`ssil forget`: a class less."""
+"""`ssil forget`: remove a class from a model."""
 
 from pathlib import Path
 from typing import Annotated
@@ -9,7 +9,7 @@ from ssil.cli.terminal import Trust, console
 
 app = App(
     name="forget",
-    help_epilogue="""The class has no score any more in the new version, and its pictures are erased
+    help_epilogue="""The class has no score any more in the new version, and its images are erased
 from all versions. Earlier versions can still name it, as long as they are kept.
 
 Examples:
@@ -25,9 +25,9 @@ def forget(
     *,
     trust: Trust = None,
 ) -> None:
-    """Let a model forget a class, and erase the pictures it keeps of it."""
-    from ssil.classifier import edits  # brings torch
+    """Let a model forget a class, and erase the images it keeps of it."""
+    from ssil.classifier import edits  # imports torch
     from ssil.classifier.model_directory import ModelDirectory
 
-    made = edits.forget(ModelDirectory(model, trust or ()), name)
-    console().print(f"{model}: version {made.number} knows no {name!r}; its pictures are erased", markup=False)
+    version = edits.forget(ModelDirectory(model, trust or ()), name)
+    console().print(f"{model}: version {version.number} knows no {name!r}; its images are erased", markup=False)

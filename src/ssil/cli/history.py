@@ -18,33 +18,35 @@ app = App(
 
 @app.default
 def history(model: Annotated[Path, Parameter(help="the model's directory")], /, *, json: Json = False) -> None:
-    """List a model's versions, what each has learnt, and what that did to the classes before."""
-    from ssil.classifier.model_directory import ModelDirectory  # brings torch
+    """List a model's versions: what each has learnt, and its accuracy on the classes before."""
+    from ssil.classifier.model_directory import ModelDirectory  # imports torch
 
     directory = ModelDirectory(model)
-    current = directory.known_current()
-    entries = {number: directory.entry(number) for number in directory.numbers()}
+    current = directory.current_or_none()
+    entries = {number: directory.last_entry(number) for number in directory.numbers()}
     if json:
         for number, entry in entries.items():
             json_line(version=number, current=number == current, **entry)
         return
-    shown = table("version", "from", "when", "what", "pictures", "old before", "old after", "new after", words=4)
+    shown = table("version", "from", "when", "what", "images", "old before", "old after", "new after", words=4)
     for number, entry in entries.items():
-        mark = f"{number} (current)" if number == current else str(number)
-        marks = (entry.get(name) for name in ("old_before", "old_after", "new_after"))
-        numbers = ("-" if value is None else f"{value:.1f} %" for value in marks)
-        when, parent, pictures = (str(entry.get(name) or "-") for name in ("time", "parent", "pictures"))
-        shown.add_row(mark, parent, when, _what(entry), pictures, *numbers)
+        label = f"{number} (current)" if number == current else str(number)
+        accuracies = (entry.get(name) for name in ("old_before", "old_after", "new_after"))
+        percents = ("-" if value is None else f"{value:.1f} %" for value in accuracies)
+        when, parent, images = (str(entry.get(name) or "-") for name in ("time", "parent", "pictures"))
+        shown.add_row(label, parent, when, _change(entry), images, *percents)
     console().print(shown)
 
 
-def _what(entry: Mapping[str, Any]) -> str:
-    """What an update has done.
+def _change(entry: Mapping[str, Any]) -> str:
+    """Describe a change of the model in a few words.
 
-    >>> _what({"error": "model: it is damaged"})
+    >>> _change({"error": "model: it is damaged"})
     'model: it is damaged'
-    >>> _what({"new": ["ant", "bee"], "more": ["cat"]}), _what({"forgotten": "ant"}), _what({"renamed": ["ant", "emu"]})
-    ('+ ant, bee; more of cat', 'forgot ant', 'ant is now emu')
+    >>> _change({"new": ["ant", "bee"], "more": ["cat"]})
+    '+ ant, bee; more of cat'
+    >>> _change({"forgotten": "ant"}), _change({"renamed": ["ant", "emu"]})
+    ('forgot ant', 'ant is now emu')
     """
     if "error" in entry:
         return str(entry["error"])

@@ -1,14 +1,14 @@
-"""`ssil inspect`: what a model knows, keeps and has been through."""
+"""`ssil inspect`: a model's classes, the images it keeps, and its hold-out accuracy."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import App, Parameter
 
-from ssil.cli.terminal import Json, Trust, console, json_line, table
+from ssil.cli.terminal import Json, Trust, console, json_line, require_plotly, table
 
 if TYPE_CHECKING:
-    from ssil.classifier.holdout import Marks
+    from ssil.classifier.holdout import HoldoutResult
     from ssil.classifier.model_directory import ModelVersion
 
 app = App(
@@ -26,29 +26,30 @@ def inspect(
     /,
     *,
     version: Annotated[int | None, Parameter(help="of the model (default: the current one)")] = None,
-    html: Annotated[Path | None, Parameter(help="write it as a page too, FILE.html")] = None,
+    html: Annotated[Path | None, Parameter(help="also write a page, FILE.html")] = None,
     trust: Trust = None,
     json: Json = False,
 ) -> None:
-    """Show a model's classes, what it keeps of each, and how well it knows it."""
-    from ssil.classifier.classifier import judged
-    from ssil.classifier.model_directory import ModelDirectory
-    from ssil.cli.model_page import needs_plotly, write_page  # brings torch
-
+    """Show a model's classes, the images it keeps of each, and its accuracy."""
     if html:
-        needs_plotly()
+        require_plotly("html")
+    from ssil.classifier.holdout import evaluate
+    from ssil.classifier.model_directory import ModelDirectory  # imports torch
+
     directory = ModelDirectory(model, trust or ())
     found = directory.load(version)
-    known, marks = found.classifier, judged(found.classifier)
+    known, result = found.classifier, evaluate(found.classifier)
     if html:
-        write_page(html, model.resolve().name, found, marks)
-    rows = _rows(found, marks)
+        from ssil.reporting.model_page import write_model_page
+
+        write_model_page(html, model.resolve().name, found, result)
+    rows = _rows(found, result)
     summary: dict[str, Any] = {
         "version": found.number,
         "versions": directory.numbers(),
         "settings": known.settings.model_dump(mode="json"),
         "bytes": directory.size(),
-        "accuracy": marks.accuracy(known.classes.names) if marks else None,
+        "accuracy": result.accuracy(known.classes.names) if result else None,
     }
     if json:
         json_line(**summary, classes=rows)
@@ -59,23 +60,23 @@ def inspect(
         f"[bold]{model}[/], version {found.number} of {', '.join(map(str, directory.numbers()))}: {len(rows)} classes, "
         f"{settings.method} on {settings.backbone} at {settings.image_size} pixels, {summary['bytes'] / 1e6:.1f} MB"
     )
-    shown = table("class", "since update", "exemplars", "quiz", "right in the quiz")
+    shown = table("class", "since update", "exemplars", "hold-out images", "hold-out accuracy")
     for row in rows:
-        right = "-" if row["accuracy"] is None else f"{row['accuracy']:.0f} %"
-        shown.add_row(row["class"], str(row["arrived"]), str(row["exemplars"]), str(row["quiz"]), right)
+        accuracy = "-" if row["accuracy"] is None else f"{row['accuracy']:.0f} %"
+        shown.add_row(row["class"], str(row["arrived"]), str(row["exemplars"]), str(row["quiz"]), accuracy)
     screen.print(shown)
 
 
-def _rows(found: "ModelVersion", marks: "Marks | None") -> list[dict[str, Any]]:
-    """What is known of each class."""
+def _rows(found: "ModelVersion", result: "HoldoutResult | None") -> list[dict[str, Any]]:
+    """Return one row per class."""
     known = found.classifier
     return [
         {
             "class": name,
             "arrived": arrival,
             "exemplars": len(known.exemplars[label]),
-            "quiz": len(known.quiz[label]),
-            "accuracy": marks.accuracy([name]) if marks else None,
+            "quiz": len(known.holdout[label]),
+            "accuracy": result.accuracy([name]) if result else None,
         }
         for label, (name, arrival) in enumerate(zip(known.classes.names, found.arrivals(), strict=True))
     ]

@@ -1,31 +1,44 @@
 """`ssil learn`: a classifier that keeps learning."""
 
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
 from cyclopts import App, Parameter
 
 from ssil.classifier.classifier_settings import ModelSettings, make_settings
 from ssil.cli.flags import FlagStyle, parsed, with_flags
-from ssil.cli.terminal import Json, Trust
+from ssil.cli.interrupts import Interrupts
+from ssil.cli.progress import progress_display
+from ssil.cli.terminal import Json, Trust, console, duration, json_line, require_plotly, table
+
+if TYPE_CHECKING:
+    from ssil.classifier.edits import PublishedUpdate
+    from ssil.classifier.update import Update
+    from ssil.learning.task import Pace, Progress, Watch
+
+MAX_LISTED = 10
+"""How many remarks, and classes that got worse, are printed."""
 
 STYLE = FlagStyle({str: "STR", float: "FLOAT", int: "INT"}, default_in_text=True, negatives=False)
 
 app = App(
     name="learn",
-    help_epilogue="""IMAGES is a folder with a sub-folder a class, or a .csv or .parquet manifest.
-MODEL is made by the first call; later ones add the new classes and keep the
-old. More pictures of known classes are welcome too.
+    help_epilogue="""IMAGES is a folder with one sub-folder per class, or a .csv or .parquet manifest.
+MODEL is created by the first call; later ones add the new classes and keep the
+old. More images of known classes are welcome too.
 
-Of a new class a fifth of the pictures, at most ten, is set aside as a quiz and
-never trained on, if it has five or more: what an update does to old and new
-classes is read off them. With --max-drop an update that costs the old classes
-more is not published (exit code 3). Pictures that IMAGES itself sets aside for
+Of a new class with five or more images one in five, at most ten, goes into the
+hold-out set, which is never trained on: what an update does to old and new
+classes is measured on it. With --max-drop an update that costs the old classes
+more is not published (exit code 3). Images that IMAGES itself reserves for
 testing (a folder test/ beside train/) are not learnt.
 
-A version keeps --memory pictures in all, as files in MODEL/pictures; those of
-earlier versions stay there until `ssil prune`. A picture that comes again under
-another class belongs to that class from then on.
+A version keeps --memory images in all, as files in MODEL/pictures; those of
+earlier versions stay there until `ssil prune`. An image that arrives again
+under another class belongs to that class from then on.
 
 Examples:
   ssil learn birds photos/first-week
@@ -53,7 +66,90 @@ def learn(
     """Learn new classes, or more of known ones, and keep the old."""
     values = parsed(ModelSettings, flags)
     given = make_settings(values).model_dump(include=set(values))
-    from ssil.classifier.learn_command import Limits  # imports torch, which `ssil learn --help` need not
-    from ssil.cli.classroom import teach
+    if html:
+        require_plotly("html")
+    from ssil.classifier.edits import Limits, publish_update  # imports torch, which `ssil learn --help` need not
+    from ssil.learning.execution import keep_freed_memory
 
-    teach(model, images, given, Limits(max_drop, max_class_drop), init, minutes, json, html, trust or ())
+    keep_freed_memory()
+    with _progress(silent=json) as (on_progress, watch):
+        published = publish_update(
+            model,
+            images,
+            given,
+            Limits(max_drop, max_class_drop),
+            init=init,
+            minutes=minutes,
+            trusted=trust or (),
+            on_progress=on_progress,
+            watch=watch,
+        )
+    _print_remarks(published, sys.stderr if json else sys.stdout)
+    if json:
+        json_line(version=published.version.number, **published.version.history[-1])
+    else:
+        _print_summary(model, published)
+    if html:
+        from ssil.reporting.model_page import write_model_page
+
+        update = published.update
+        write_model_page(html, model.resolve().name, published.version, update.after, update.before)
+
+
+@contextmanager
+def _progress(silent: bool) -> Iterator[tuple[Callable[[int, int], None], "Watch"]]:
+    """Yield the callbacks of reading images and of training, which move a bar and stop at Ctrl-C."""
+
+    def on_progress(done: int, files: int) -> None:
+        display.update("reading the images", done, files)
+        stop_if_interrupted()
+
+    def watch(_: "Progress", pace: "Pace") -> None:
+        display.update("learning", pace.done, 1.0)
+        stop_if_interrupted()
+
+    def stop_if_interrupted() -> None:
+        if interrupts.requested:
+            raise KeyboardInterrupt("the model is as it was")
+
+    with Interrupts() as interrupts, progress_display(silent) as display:
+        interrupts.training = True
+        yield on_progress, watch
+
+
+def _print_remarks(published: "PublishedUpdate", file: TextIO) -> None:
+    for remark in published.remarks[:MAX_LISTED]:
+        print(f"{remark.path}: {remark.reason}", file=file)
+    if len(published.remarks) > MAX_LISTED:
+        print(f"... and {len(published.remarks) - MAX_LISTED} more such remarks", file=file)
+
+
+def _print_summary(model: Path, published: "PublishedUpdate") -> None:
+    screen, number, entry = console(), published.version.number, published.version.history[-1]
+    news = f"{len(entry['new'])} new class(es)" + (f", more of {len(entry['more'])}" if entry["more"] else "")
+    screen.print(f"version {number}: {news}, {entry['pictures']} images, {duration(entry['seconds'])}")
+    accuracies = table("hold-out accuracy", "before", "after")
+    accuracies.add_row("old classes", _percent(entry["old_before"]), _percent(entry["old_after"]))
+    accuracies.add_row("new classes", "", _percent(entry["new_after"]))
+    screen.print(accuracies)
+    _print_drops(published.update)
+    if entry["score_gap"] is not None:
+        lean = "new" if entry["score_gap"] > 0 else "old"
+        screen.print(f"scores lean to the {lean} classes by {abs(entry['score_gap']):.2f} deviations;", end=" ")
+    if entry["calibration_error"] is not None:
+        plain = f" ({entry['calibration_error_plain']:.0f} before it was adjusted)" if entry["temperature"] != 1 else ""
+        screen.print(f"confidence is off by {entry['calibration_error']:.0f} points on average{plain}")
+    screen.print(f"kept in {model} (see: ssil inspect {model}; ssil predict {model} IMAGE)")
+
+
+def _print_drops(update: "Update") -> None:
+    from ssil.classifier.holdout import accuracy_drops
+
+    drops = accuracy_drops(update.before, update.after, update.known_classes) if update.before and update.after else {}
+    if drops:
+        named = ", ".join(f"{name} (-{drop:.0f})" for name, drop in list(drops.items())[:MAX_LISTED])
+        console().print(f"got worse: {named}", markup=False)
+
+
+def _percent(value: float | None) -> str:
+    return "-" if value is None else f"{value:.1f} %"

@@ -1,18 +1,24 @@
-"""`ssil predict`: what is on these pictures."""
+"""`ssil predict`: the most likely classes of images."""
 
+import csv as csv_files
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import App, Parameter
 
-from ssil.cli.terminal import Json, Trust
+from ssil.cli.terminal import Json, Trust, json_line
 from ssil.core.errors import UserError
+
+if TYPE_CHECKING:
+    from ssil.classifier.prediction import Prediction
+
+UNKNOWN = "unknown"
 
 app = App(
     name="predict",
-    help_epilogue="""PICTURES are files, folders (all picture files below them), or - for a picture on
-standard input. A picture that can't be read gets a line of its own, and the
+    help_epilogue="""IMAGES are files, folders (all image files below them), or - for an image on
+standard input. An image that can't be read gets a line of its own, and the
 exit code is 1 in the end.
 
 Examples:
@@ -25,7 +31,7 @@ Examples:
 @app.default
 def predict(
     model: Annotated[Path, Parameter(help="the model's directory")],
-    pictures: Annotated[str, Parameter(help="a file, a folder, or -; and more of them")],
+    images: Annotated[str, Parameter(help="a file, a folder, or -; and more of them")],
     /,
     *more: str,
     top: Annotated[int, Parameter(help="how many classes to name")] = 1,
@@ -35,21 +41,42 @@ def predict(
     json: Json = False,
     csv: Annotated[bool, Parameter(negative="", show_default=False, help="print comma-separated values")] = False,
 ) -> None:
-    """Name what is on pictures, with probabilities."""
+    """Classify images, with probabilities."""
     if top < 1 or not 0 <= unknown <= 1:
         raise UserError("top: give 1 or more; unknown: give a probability from 0 to 1")
-    from ssil.classifier.classifier import guesses
-    from ssil.classifier.model_directory import ModelDirectory
-    from ssil.classifier.prediction_inputs import gallery
-    from ssil.cli.answers import Answers  # brings torch
+    from ssil.classifier.model_directory import ModelDirectory  # imports torch
+    from ssil.classifier.prediction import predict
+    from ssil.classifier.prediction_inputs import read_inputs
 
     classifier = ModelDirectory(model, trust or ()).load(version).classifier
-    answers, unreadable = Answers("json" if json else "csv" if csv else "plain", unknown), 0
-    for found, remarks in gallery([pictures, *more], sys.stdin.buffer, classifier.settings.look()):
-        for guess in guesses(classifier, found, top):
-            answers.add(guess)
+    printer, unreadable = _Printer("json" if json else "csv" if csv else "plain", unknown), 0
+    for batch, remarks in read_inputs([images, *more], sys.stdin.buffer, classifier.settings.preprocessing()):
+        for prediction in predict(classifier, batch, top):
+            printer.print(prediction)
         for remark in remarks:
             print(f"{remark.path}: {remark.reason}", file=sys.stderr)
         unreadable += len(remarks)
     if unreadable:
         raise SystemExit(1)
+
+
+class _Printer:
+    """Prints one prediction at a time; one whose highest probability is below the threshold begins with "unknown"."""
+
+    def __init__(self, form: Literal["plain", "json", "csv"], threshold: float) -> None:
+        self.form, self.threshold = form, threshold
+        self.csv = csv_files.writer(sys.stdout, lineterminator="\n")
+        if form == "csv":
+            self.csv.writerow(["picture", "rank", "class", "probability"])
+
+    def print(self, prediction: "Prediction") -> None:
+        """Print a prediction."""
+        name, ranking = prediction
+        if (highest := ranking[0][1]) < self.threshold:
+            ranking = ((UNKNOWN, highest), *ranking)
+        if self.form == "json":
+            json_line(picture=name, classes=[{"class": label, "probability": p} for label, p in ranking])
+        elif self.form == "csv":
+            self.csv.writerows([name, rank, label, f"{p:.4f}"] for rank, (label, p) in enumerate(ranking, 1))
+        else:
+            print(f"{name}: {', '.join(f'{label} {100 * p:.1f} %' for label, p in ranking)}", flush=True)

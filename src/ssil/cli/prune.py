@@ -1,4 +1,4 @@
-"""`ssil prune`: old versions off the disk."""
+"""`ssil prune`: remove old versions from the disk."""
 
 from pathlib import Path
 from typing import Annotated
@@ -10,7 +10,7 @@ from ssil.core.errors import UserError
 
 app = App(
     name="prune",
-    help_epilogue="""The newest versions stay, and the current one in any case. Pictures that no version
+    help_epilogue="""The newest versions stay, and the current one in any case. Images that no version
 refers to any more are removed too.
 
 Examples:
@@ -26,15 +26,15 @@ def prune(
     *,
     keep: Annotated[int, Parameter(help="how many of the newest versions stay")] = 5,
 ) -> None:
-    """Remove a model's old versions, and the pictures that only they refer to."""
+    """Remove a model's old versions, and the images that only they refer to."""
     if keep < 1:
         raise UserError(f"keep: {keep} versions are no model; give 1 or more")
-    from ssil.classifier.versions import Shelf  # brings torch
+    from ssil.classifier.versions import VersionedDirectory  # imports torch
 
-    shelf = Shelf(model)
-    shelf.current()  # before a lock makes a folder of a name that is misspelt
-    before = shelf.size()
-    with shelf.locked():
-        gone = shelf.prune(keep)
-    freed, kept = before - shelf.size(), ", ".join(map(str, shelf.numbers()))
-    console().print(f"{model}: {len(gone)} version(s) removed, {freed / 1e6:.1f} MB; kept: {kept}", markup=False)
+    directory = VersionedDirectory(model)
+    directory.current()  # fails before the lock creates a folder of a misspelt name
+    before = directory.size()
+    with directory.locked():
+        removed = directory.prune(keep)
+    freed, kept = before - directory.size(), ", ".join(map(str, directory.numbers()))
+    console().print(f"{model}: {len(removed)} version(s) removed, {freed / 1e6:.1f} MB; kept: {kept}", markup=False)

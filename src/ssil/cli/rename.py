@@ -20,8 +20,8 @@ def rename(
     trust: Trust = None,
 ) -> None:
     """Give a model's class another name."""
-    from ssil.classifier import edits  # brings torch
+    from ssil.classifier import edits  # imports torch
     from ssil.classifier.model_directory import ModelDirectory
 
-    made = edits.rename(ModelDirectory(model, trust or ()), old, new)
-    console().print(f"{model}: {old!r} is {new!r} from version {made.number} on", markup=False)
+    version = edits.rename(ModelDirectory(model, trust or ()), old, new)
+    console().print(f"{model}: {old!r} is {new!r} from version {version.number} on", markup=False)

@@ -1,13 +1,13 @@
 """`ssil report`: runs as a page to look at."""
 
 import sys
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
 
 from cyclopts import App, Parameter
 
 from ssil.benchmark.results import find_runs
+from ssil.cli.terminal import require_plotly
 from ssil.core.errors import UserError
 from ssil.core.files import replacing
 
@@ -30,8 +30,7 @@ def report(
     out: Annotated[Path, Parameter(help="where the page and the tables go")] = Path("report"),
 ) -> None:
     """Make a page of the results of runs: tables, curves, heat maps, bias, cost, protocols."""
-    if not find_spec("plotly"):
-        raise UserError("report: plotly is missing; install it with pip install 'ssil[report]'")
+    require_plotly("report")
     from ssil.reporting.report_page import page, tables
     from ssil.reporting.sections import sections
 

@@ -1,4 +1,4 @@
-"""`ssil rollback`: an earlier version again."""
+"""`ssil rollback`: make another version the current one."""
 
 from pathlib import Path
 from typing import Annotated
@@ -26,11 +26,11 @@ def rollback(
     *,
     trust: Trust = None,
 ) -> None:
-    """Let another version of a model be the current one."""
-    from ssil.classifier.model_directory import ModelDirectory  # brings torch
+    """Make another version of a model the current one."""
+    from ssil.classifier.model_directory import ModelDirectory  # imports torch
 
     directory = ModelDirectory(model, trust or ())
-    before = directory.known_current()
+    before = directory.current_or_none()
     with directory.locked():
         directory.load(version)
         directory.point_to(version)

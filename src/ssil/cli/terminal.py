@@ -1,6 +1,7 @@
 """Output of all commands: the console, JSON lines, tables, durations, and the options that commands share."""
 
 import sys
+from importlib.util import find_spec
 from json import dumps
 from typing import Annotated, Any
 
@@ -8,6 +9,8 @@ from cyclopts import Parameter
 from rich.box import SIMPLE_HEAD
 from rich.console import Console, JustifyMethod
 from rich.table import Table
+
+from ssil.core.errors import UserError
 
 Json = Annotated[bool, Parameter(negative="", show_default=False, help="print one JSON object per line, for programs")]
 """The flag --json."""
@@ -53,3 +56,9 @@ def duration(seconds: float) -> str:
         return f"{seconds:.1f} s"
     minutes, rest = divmod(round(seconds), 60)
     return f"{minutes} min {rest:02d} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60:02d} min"
+
+
+def require_plotly(option: str) -> None:
+    """Raise UserError if plotly, which pages need, is not installed."""
+    if not find_spec("plotly"):
+        raise UserError(f"{option}: plotly is missing; install it with pip install 'ssil[report]'")

@@ -2,13 +2,15 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from html import escape
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from plotly import graph_objects as go
 
-from ssil.classifier.holdout import Marks
-from ssil.classifier.learn_command import drops
+from ssil.classifier.holdout import HoldoutResult, accuracy_drops
 from ssil.classifier.model_directory import ModelVersion
+from ssil.core.errors import UserError
+from ssil.core.files import replacing
 from ssil.reporting.figures.style import NEW, OLD
 from ssil.reporting.pages import render
 from ssil.reporting.plotly_figures import framed
@@ -24,8 +26,8 @@ class EvaluatedVersion(NamedTuple):
     """A model version with its hold-out results, and those of the version before if they are known."""
 
     version: ModelVersion
-    after: Marks | None
-    before: Marks | None = None
+    after: HoldoutResult | None
+    before: HoldoutResult | None = None
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -60,6 +62,17 @@ def model_page(title: str, model: EvaluatedVersion) -> str:
     )
 
 
+def write_model_page(
+    path: Path, title: str, version: ModelVersion, after: HoldoutResult | None, before: HoldoutResult | None = None
+) -> None:
+    """Write the page of a version; raise UserError if the file can't be written."""
+    try:
+        with replacing(path) as file:
+            file.write(model_page(title, EvaluatedVersion(version, after, before)).encode())
+    except OSError as error:
+        raise UserError(f"html: {path} can't be written ({error.strerror}); give another file") from None
+
+
 def findings(model: EvaluatedVersion) -> list[str]:
     """Return sentences about the last update: data, accuracies, classes that got worse, bias and calibration."""
     entry = dict(model.version.history[-1]) if model.version.history else {}
@@ -88,7 +101,7 @@ def _accuracies(entry: Mapping[str, Any], model: EvaluatedVersion) -> Iterator[s
 def _worse(model: EvaluatedVersion) -> Iterator[str]:
     if not model.before or not model.after:
         return
-    if worse := drops(model.before, model.after, model.old):
+    if worse := accuracy_drops(model.before, model.after, model.old):
         named = ", ".join(f"{name} (−{drop:.0f} points)" for name, drop in list(worse.items())[:NAMED])
         yield f"{len(worse)} of {len(model.old)} old classes got worse: {named}{', …' * (len(worse) > NAMED)}."
     else:
@@ -145,13 +158,13 @@ def _bars(model: EvaluatedVersion, shown: Sequence[str]) -> go.Figure:
     return framed(traces, "hold-out accuracy (%)", "", xaxis_range=[0, 102], yaxis=axis)
 
 
-def _accuracy(result: Marks | None, name: str) -> float:
+def _accuracy(result: HoldoutResult | None, name: str) -> float:
     return (result.accuracy([name]) if result else None) or 0.0
 
 
-def _counts(result: Marks | None, name: str) -> str:
+def _counts(result: HoldoutResult | None, name: str) -> str:
     found = result.classes.get(name) if result else None
-    return f"{found.right} of {found.of}" if found else "–"
+    return f"{found.correct} of {found.total}" if found else "–"
 
 
 def _table(model: EvaluatedVersion) -> Table:

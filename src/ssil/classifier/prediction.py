@@ -1,0 +1,77 @@
+"""The trained classifier as a value, and its predictions. Nothing here imports what only training needs."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import torch
+
+from ssil.classifier.classifier_settings import ModelSettings
+from ssil.classifier.images import ImageFile, ImagesByClass, image_samples
+from ssil.classifier.temperature_scaling import TemperatureScaled
+from ssil.core.classes import ClassTable
+from ssil.core.randomness import Randomness
+from ssil.core.samples import Samples
+from ssil.data.assemble import transform
+from ssil.data.resident_images import Resident
+from ssil.learning.execution import ExecutionContext, alone
+from ssil.learning.snapshot import MAIN, Snapshot
+from ssil.nn.pretrained import Pretrained
+
+
+@dataclass(frozen=True)
+class Classifier:
+    """A trained classifier: its model, the settings it was made with, and the images it keeps."""
+
+    settings: ModelSettings
+    snapshot: Snapshot
+    exemplars: ImagesByClass
+    """Images that every later update is trained on again."""
+    holdout: ImagesByClass
+    """Images that are never trained on; accuracy is measured on them."""
+    temperature: float = 1.0
+    """Scores are divided by it before they become probabilities."""
+
+    @property
+    def calibrated(self) -> Snapshot:
+        """The snapshot, with probabilities at the temperature."""
+        main = TemperatureScaled(self.snapshot.scorers[MAIN], self.temperature)
+        return replace(self.snapshot, scorers={**self.snapshot.scorers, MAIN: main})
+
+    @property
+    def classes(self) -> ClassTable:
+        """The class table."""
+        return self.snapshot.classes
+
+
+class Prediction(NamedTuple):
+    """The most likely classes of one image with their probabilities, the most likely first."""
+
+    name: str
+    """The image's name."""
+    ranking: tuple[tuple[str, float], ...]
+
+
+@torch.inference_mode()
+def predict(classifier: Classifier, images: Sequence[ImageFile], top: int = 5) -> Iterator[Prediction]:
+    """Yield the `top` most likely classes of each image, in order."""
+    samples = image_samples(images, [0] * len(images), classifier.settings.preprocessing())
+    snapshot, context = classifier.calibrated, execution_context(classifier.settings)
+    scorer, names = snapshot.scorers[MAIN], classifier.classes.names
+    for part, output in context.looks(snapshot.network, torch.arange(len(images)), samples):
+        scores = snapshot.scores(output)
+        order = scores.topk(min(top, len(names))).indices
+        probabilities = scorer.probabilities(scores).gather(1, order)
+        for index, row, labels in zip(part.tolist(), probabilities.tolist(), order.tolist(), strict=True):
+            yield Prediction(images[index].name, tuple((names[c], p) for c, p in zip(labels, row, strict=True)))
+
+
+def execution_context(
+    settings: ModelSettings, samples: Samples | None = None, init: Pretrained | None = None
+) -> ExecutionContext:
+    """Return the context in which a classifier with these settings is trained on `samples`, or only predicts."""
+    preprocessing = settings.preprocessing()
+    size, channels = preprocessing.size, preprocessing.channels
+    nothing = Samples(Resident(torch.empty(0, size, size, channels, dtype=torch.uint8)), torch.empty(0))
+    random = Randomness(settings.seed)
+    return ExecutionContext(alone(), samples or nothing, transform(preprocessing), random, settings.backbone, init=init)
