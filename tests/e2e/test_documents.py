@@ -66,4 +66,4 @@ def test_a_new_method_as_contributing_says(
     shown = capsys.readouterr().out
     assert "weighted" in shown
     assert "ft" in shown
-    assert "tempered" in shown
+    assert "newest_scaled" in shown
