@@ -11,7 +11,7 @@ from torch import Tensor
 import tiny_runs
 from followed_methods import IMAGES, SETTINGS
 from ssil.benchmark.record import Record, read_record
-from ssil.benchmark.run_setup import described, prepare
+from ssil.benchmark.run_setup import set_up, settings_without_data
 from ssil.benchmark.runner import run
 from ssil.core.errors import UserError
 from ssil.core.tensor_files import write_tensors
@@ -49,7 +49,7 @@ def file(tmp_path: Path) -> Path:
 
 def first(dataset: Path, task: int = 1, **settings: Any) -> Network:
     """The network that a task begins with if it begins anew."""
-    plan = prepare(tiny_runs.config(dataset, **SETTINGS | settings))
+    plan = set_up(tiny_runs.config(dataset, **SETTINGS | settings))
     return fresh(plan.configured.method, plan.stream.tasks[task - 1].classes, plan.context)
 
 
@@ -104,7 +104,7 @@ def test_riders_and_branches_have_begun_there_too(dataset: Path, file: Path, tmp
     run(tiny_runs.config(dataset, **settings, out=tmp_path / "run"))
     configs = [read_record(tmp_path / "run" / name).config for name in ("", "il2m", "ce")]
     assert len({config["init_sha256"] for config in configs}) == 1
-    assert described(tiny_runs.config(dataset, **settings))[1]["init_sha256"] == configs[0]["init_sha256"]
+    assert settings_without_data(tiny_runs.config(dataset, **settings))[1]["init_sha256"] == configs[0]["init_sha256"]
 
 
 @pytest.mark.parametrize(

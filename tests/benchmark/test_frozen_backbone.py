@@ -12,7 +12,7 @@ from torch import Tensor
 import tiny_runs
 from followed_methods import IMAGES, SETTINGS
 from ssil.benchmark.record import read_predictions, read_record
-from ssil.benchmark.run_setup import Plan, prepare
+from ssil.benchmark.run_setup import RunSetup, set_up
 from ssil.benchmark.runner import run
 from ssil.core.classes import ClassTable
 from ssil.core.errors import UserError
@@ -80,7 +80,7 @@ def head_only(method: Method) -> Method:
     return replace(method, plan=plan)
 
 
-def learnt(method: Method, plan: Plan, context: ExecutionContext) -> Iterator[Snapshot]:
+def learnt(method: Method, plan: RunSetup, context: ExecutionContext) -> Iterator[Snapshot]:
     """The fold."""
     memory, snapshot = Memory(), None
     for task in plan.stream.tasks:
@@ -94,7 +94,7 @@ def learnt(method: Method, plan: Plan, context: ExecutionContext) -> Iterator[Sn
 def test_heads_learn_what_they_would_on_pictures(method: str, dataset: Path, init: str) -> None:
     """With a backbone that stands still, and without augmentation."""
     frozen, moving = (
-        prepare(tiny_runs.config(dataset, **settings(init, method, freeze=freeze))) for freeze in (True, False)
+        set_up(tiny_runs.config(dataset, **settings(init, method, freeze=freeze))) for freeze in (True, False)
     )
     still = replace(moving.context, transform=replace(moving.context.transform, pad=0))
     on_vectors = learnt(frozen.configured.method, frozen, frozen.context)
@@ -108,7 +108,7 @@ def test_a_head_on_its_backbone_predicts_from_pictures_what_was_recorded(
     dataset: Path, init: str, tmp_path: Path
 ) -> None:
     run(tiny_runs.config(dataset, **settings(init), out=tmp_path / "run"))
-    plan = prepare(tiny_runs.config(dataset, **settings(init, freeze=False)))
+    plan = set_up(tiny_runs.config(dataset, **settings(init, freeze=False)))
     network = fresh(plan.configured.method, plan.stream.tasks[-1].classes, plan.context)
     head = {
         name.removeprefix("snapshot/network/head."): tensor
@@ -149,4 +149,4 @@ def test_a_frozen_run_is_another_run(dataset: Path, init: str, tmp_path: Path) -
 
 def test_random_weights_are_not_frozen(dataset: Path) -> None:
     with pytest.raises(UserError, match=r"^freeze: .*; give --init too$"):
-        prepare(tiny_runs.config(dataset, **SETTINGS, freeze=True))
+        set_up(tiny_runs.config(dataset, **SETTINGS, freeze=True))

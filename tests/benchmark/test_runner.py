@@ -13,7 +13,7 @@ from ssil.benchmark import run_directory
 from ssil.benchmark.checkpoint import Checkpoints
 from ssil.benchmark.record import Record, read_predictions, read_record, write_record
 from ssil.benchmark.run_directory import RunDirectory
-from ssil.benchmark.run_setup import prepare
+from ssil.benchmark.run_setup import set_up
 from ssil.benchmark.runner import RunObserver, run
 from ssil.core.errors import UserError
 from ssil.learning.metrics import top1
@@ -232,7 +232,7 @@ def test_a_loss_that_is_no_number_leaves_the_last_good_checkpoint(dataset: Path,
     tensors = tiny_runs.tensors(tmp_path)
     assert tensors
     assert all(tensor.isfinite().all() for tensor in tensors.values())
-    state = RunDirectory(tmp_path, "1").restore(prepare(config))
+    state = RunDirectory(tmp_path, "1").restore(set_up(config))
     assert state.progress is not None
     assert state.progress.step > 0
 
@@ -247,7 +247,7 @@ def test_herding_keeps_other_exemplars_and_the_same_numbers(dataset: Path, tmp_p
 
 
 def test_validation_takes_its_images_from_training(dataset: Path) -> None:
-    whole, part = (prepare(tiny_runs.config(dataset, tasks=2, validate=share)).stream for share in (0, 0.4))
+    whole, part = (set_up(tiny_runs.config(dataset, tasks=2, validate=share)).stream for share in (0, 0.4))
     assert (len(whole.train), len(whole.test)) == (30, 24)
     assert (len(part.train), len(part.test)) == (18, 12)
 
@@ -256,7 +256,7 @@ def test_a_class_order_from_a_seed_or_a_file(dataset: Path, tmp_path: Path) -> N
     file = tmp_path / "order.txt"
     file.write_text("5\n3\n1\n0\n2\n4\n")
     orders = [
-        prepare(tiny_runs.config(dataset, tasks=2, seed=4, class_order=order)).header.class_order
+        set_up(tiny_runs.config(dataset, tasks=2, seed=4, class_order=order)).record.class_order
         for order in (None, 4, "4", str(file))
     ]
     assert orders[0] == orders[1] == orders[2]

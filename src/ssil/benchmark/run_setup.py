@@ -1,9 +1,7 @@
-"""From a configuration to what a run needs: the stream, the method, the bench, the record's header."""
+"""The set-up of a run: data, stream, method, devices, memory budget and first records, from its configuration."""
 
 import json
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -11,8 +9,8 @@ from lightning_fabric import Fabric
 
 from ssil.benchmark.config import RunConfig
 from ssil.benchmark.record import Record
-from ssil.benchmark.record_header import by_scorer, header, of_branch, said, what
-from ssil.benchmark.scenario import Stream, build_stream, class_order, read_order, task_sizes
+from ssil.benchmark.run_identity import initial_records, recorded_budget, recorded_settings
+from ssil.benchmark.scenario import Stream, build_stream, chosen_order, chosen_sizes
 from ssil.core.errors import UserError
 from ssil.core.files import checksum
 from ssil.core.randomness import Randomness
@@ -24,20 +22,22 @@ from ssil.data.image_index import Remark
 from ssil.data.load import load
 from ssil.learning.engine import fresh
 from ssil.learning.execution import ExecutionContext
+from ssil.learning.learning_settings import MemorySettings
 from ssil.learning.memory import FixedBudget, GrowingBudget, MemoryBudget, NoBudget, UnlimitedBudget
+from ssil.learning.method import Method
 from ssil.learning.processes import launched
 from ssil.learning.registry import RESERVED, ConfiguredMethod, configure, find_recipe
 from ssil.learning.snapshot import MAIN
 from ssil.nn.backbones import find_backbone
 from ssil.nn.pretrained import Pretrained, read_pretrained
 
-FEATURES = ("backbone", "backbone_sha256", "norm", "init_sha256", "precision")
+FEATURE_SETTINGS = ("backbone", "backbone_sha256", "norm", "init_sha256", "precision")
 """The settings on which frozen features depend, beside the data."""
 
 
 @dataclass(frozen=True)
-class Plan:
-    """All that a run needs, before its first step."""
+class RunSetup:
+    """All that a run needs before its first step."""
 
     config: RunConfig
     configured: ConfiguredMethod
@@ -45,58 +45,75 @@ class Plan:
     stream: Stream
     context: ExecutionContext
     budget: MemoryBudget
-    headers: dict[str, Record]
-    """By scorer: the method's own, those of methods that ride along, and the method's extra ones."""
+    records: dict[str, Record]
+    """The records before the first task, by scorer: the method's main one, those of methods that share its training,
+    its extra ones, the branch's."""
     remarks: tuple[Remark, ...]
-    """On the data: what was left out, and what is odd."""
+    """Image files that were left out, and oddities."""
 
     @property
-    def header(self) -> Record:
-        """That of the scorer which the method is judged by."""
-        return self.headers[MAIN]
+    def record(self) -> Record:
+        """The record of the method's main scorer."""
+        return self.records[MAIN]
 
 
-def prepare(config: RunConfig, on_progress: ProgressCallback | None = None) -> Plan:
-    """Load the data, lay out the stream, set up the method and the devices; `told` hears of image files examined."""
+def set_up(config: RunConfig, on_progress: ProgressCallback | None = None) -> RunSetup:
+    """Load the data, build the stream, configure the method and start the devices.
+
+    What can be refused is refused before the devices are started, while there is only one process.
+
+    Args:
+        config: The run's settings.
+        on_progress: Called with the numbers of examined and of all image files.
+    """
     _use_threads(config)
-    configured = configure(config.method, config.profile, config.training, config.options, config.increments)
-    branch = _branch(config, configured) if config.branch else None
-    find_backbone(config.backbone)  # an unknown one is refused before anything is read or written
+    configured, branch = _configured_methods(config)
+    find_backbone(config.backbone)  # raises UserError if it is unknown
     if config.freeze and not config.init:
         raise UserError("freeze: a backbone with random weights is not worth freezing; give --init too")
     init = read_pretrained(config.init) if config.init else None
-    dataset = _dataset(config, on_progress)
-    random = Randomness(config.seed)
-    stream = _stream(config, dataset)
-    budget = _room(config, configured, stream.tasks[-1].classes.seen)
-    fabric = _fabric(config)  # what can be refused has been, by the one process that there was so far
-    train, test = (Samples(part.images.to(fabric.device), part.labels) for part in (stream.train, stream.test))
-    stream = replace(stream, train=train, test=test)
-    context = _bench(config, fabric, train, dataset.transform, random, init)
+    dataset = _load_data(config, on_progress)
+    names = dataset.classes
+    order, sizes = chosen_order(config, names, config.seed), chosen_sizes(config, len(names))
+    stream = build_stream(dataset.train, dataset.test, names, order, sizes)
+    budget = _memory_budget(config, configured.method, stream.tasks[-1].classes.seen)
+    fabric = _start_devices(config)
+    stream = replace(stream, train=_on_device(stream.train, fabric), test=_on_device(stream.test, fabric))
+    context = _execution_context(config, fabric, stream.train, dataset.transform, init)
     if init:
-        first = fresh(configured.method, stream.tasks[0].classes, context)  # weights that do not fit are refused here
+        first = fresh(configured.method, stream.tasks[0].classes, context)  # raises UserError if `init` does not fit
         if config.freeze:
-            context, test = context.frozen(first, stream.test, _features_name(config, configured, dataset, fabric))
+            name = _feature_cache_name(config, configured, dataset, fabric)
+            context, test = context.frozen(first, stream.test, name)
             stream = replace(stream, train=context.samples, test=test)
-    first_words = header(config, configured, branch, dataset, stream, budget, fabric)
-    headers = by_scorer(first_words, configured) | ({branch.folder: of_branch(first_words, branch)} if branch else {})
-    return Plan(config, configured, branch, stream, context, budget, headers, dataset.remarks)
+    records = initial_records(config, configured, branch, dataset, stream, budget, fabric)
+    return RunSetup(config, configured, branch, stream, context, budget, records, dataset.remarks)
 
 
-def _features_name(config: RunConfig, configured: ConfiguredMethod, dataset: Dataset, fabric: Fabric) -> str:
-    """What features are cached by: all that decides their bits."""
-    settings = {key: value for key, value in what(config, configured, None).items() if key in FEATURES}
+def _on_device(samples: Samples, fabric: Fabric) -> Samples:
+    return Samples(samples.images.to(fabric.device), samples.labels)
+
+
+def _feature_cache_name(config: RunConfig, configured: ConfiguredMethod, dataset: Dataset, fabric: Fabric) -> str:
+    """Return the cache's name for frozen features: a checksum of all that decides their bits."""
+    recorded = recorded_settings(config, configured, None)
+    settings = sorted((name, value) for name, value in recorded.items() if name in FEATURE_SETTINGS)
     machine = torch.__version__, fabric.device.type, torch.get_num_threads()
-    made_of = dataset.fingerprint, dataset.transform, configured.method.final_relu, sorted(settings.items()), machine
-    return f"features-{checksum(repr(made_of).encode(), 16)}"
+    decisive = dataset.fingerprint, dataset.transform, configured.method.final_relu, settings, machine
+    return f"features-{checksum(repr(decisive).encode(), 16)}"
 
 
-def _branch(config: RunConfig, configured: ConfiguredMethod) -> ConfiguredMethod:
-    """The method that learns beside the run's own; it takes those of the options that it has."""
-    assert config.branch
-    known = find_recipe(config.branch).options
-    options = {name: value for name, value in config.options.items() if name in known}
-    branch = configure(config.branch, config.profile, config.training, options, config.increments)
+def _configured_methods(config: RunConfig) -> tuple[ConfiguredMethod, ConfiguredMethod | None]:
+    """Return the run's method, and its branch if there is one."""
+    configured = configure(config.method, config.profile, config.training, config.options, config.increments)
+    return configured, _configured_branch(config, config.branch, configured) if config.branch else None
+
+
+def _configured_branch(config: RunConfig, name: str, configured: ConfiguredMethod) -> ConfiguredMethod:
+    """Return the method that learns each task from the models of the run's own, with those of the options it has."""
+    known = find_recipe(name).options
+    options = {option: value for option, value in config.options.items() if option in known}
+    branch = configure(name, config.profile, config.training, options, config.increments)
     if branch.folder in {*configured.method.scorers, *RESERVED}:
         raise UserError(f"branch: another part of the run is called {branch.folder!r}; give the method another name")
     kinds = {(type(one.method.head(1)), one.method.final_relu) for one in (branch, configured)}
@@ -107,24 +124,9 @@ def _branch(config: RunConfig, configured: ConfiguredMethod) -> ConfiguredMethod
     return branch
 
 
-def _dataset(config: RunConfig, on_progress: ProgressCallback | None) -> Dataset:
+def _load_data(config: RunConfig, on_progress: ProgressCallback | None) -> Dataset:
     dataset = load(config, config.threads, on_progress)
     return validation_split(dataset, config.validation, config.seed) if config.validation else dataset
-
-
-def _stream(config: RunConfig, dataset: Dataset) -> Stream:
-    order, sizes = _order(config, dataset.classes), _sizes(config, len(dataset.classes))
-    return build_stream(dataset.train, dataset.test, dataset.classes, order, sizes)
-
-
-def _order(config: RunConfig, names: Sequence[str]) -> list[int]:
-    if isinstance(config.class_order, str) and not config.class_order.isdigit():
-        return read_order(Path(config.class_order), names)
-    return class_order(len(names), Randomness(config.seed if config.class_order is None else int(config.class_order)))
-
-
-def _sizes(config: RunConfig, classes: int) -> tuple[int, ...]:
-    return config.task_sizes or task_sizes(classes, config.tasks, config.large_base)
 
 
 def _use_threads(config: RunConfig) -> None:
@@ -132,67 +134,68 @@ def _use_threads(config: RunConfig) -> None:
         torch.set_num_threads(config.threads)
 
 
-def _fabric(config: RunConfig) -> Fabric:
-    """On "auto" a GPU if there is one; never Apple's, which lacks float64 and has not been tested."""
+def _start_devices(config: RunConfig) -> Fabric:
+    """Start the processes. On "auto" take a GPU if there is one; never Apple's, which lacks float64 and is untested."""
     device = ("cuda" if torch.cuda.is_available() else "cpu") if config.device == "auto" else config.device
     mixed = config.precision if config.precision in ("bf16-mixed", "16-mixed") else None
     fabric = launched(device, config.devices, config.nodes, mixed)
-    _use_threads(config)  # again: the launch has its own idea of them
+    _use_threads(config)  # again, since launching changes the number
     if device == "cuda":
         torch.set_float32_matmul_precision("high" if config.precision == "tf32-true" else "highest")
     return fabric
 
 
-def _bench(
-    config: RunConfig,
-    fabric: Fabric,
-    train: Samples,
-    transform: Transform,
-    random: Randomness,
-    init: Pretrained | None,
+def _execution_context(
+    config: RunConfig, fabric: Fabric, train: Samples, transform: Transform, init: Pretrained | None
 ) -> ExecutionContext:
-    dtype = torch.float64 if config.precision == "64-true" else torch.float32
     return ExecutionContext(
         fabric,
         train,
         transform,
-        random,
+        Randomness(config.seed),
         config.backbone,
         config.norm,
-        dtype,
-        init,
-        config.accumulate,
-        "inductor" if config.compile else None,
+        dtype=torch.float64 if config.precision == "64-true" else torch.float32,
+        init=init,
+        accumulate=config.accumulate,
+        compiler="inductor" if config.compile else None,
     )
 
 
-def _room(config: RunConfig, configured: ConfiguredMethod, classes: int) -> MemoryBudget:
-    if configured.method.memory == "none":
+def _memory_budget(settings: MemorySettings, method: Method, classes: int) -> MemoryBudget:
+    if method.memory == "none":
         return NoBudget()
-    if configured.method.memory == "all":
+    if method.memory == "all":
         return UnlimitedBudget()
-    if config.memory_per_class:
-        return GrowingBudget(config.memory_per_class)
-    total = config.memory or 20 * classes
+    if settings.memory_per_class:
+        return GrowingBudget(settings.memory_per_class)
+    total = settings.memory or 20 * classes
     if total < classes:
         raise UserError(f"memory: {total} is less than one exemplar for each of {classes} classes; give at least that")
     return FixedBudget(total)
 
 
-def described(config: RunConfig) -> tuple[ConfiguredMethod, dict[str, Any]]:
-    """The method, and what the record is going to say of all settings, as far as it can be said without the data."""
-    configured = configure(config.method, config.profile, config.training, config.options, config.increments)
-    branch = _branch(config, configured) if config.branch else None
-    return configured, json.loads(json.dumps(what(config, configured, branch)))
+def settings_without_data(config: RunConfig) -> tuple[ConfiguredMethod, dict[str, Any]]:
+    """Return the method, and the settings that its record will state, as far as they are known without the data."""
+    configured, branch = _configured_methods(config)
+    return configured, json.loads(json.dumps(recorded_settings(config, configured, branch)))
 
 
-def foreseen(config: RunConfig, like: Record) -> tuple[ConfiguredMethod, Record]:
-    """The method, and what the record of such a run says of all settings if its data are those of another record."""
-    configured, settings = described(config)
+def expected_record(config: RunConfig, like: Record) -> tuple[ConfiguredMethod, Record]:
+    """Return the method, and the record that a run would start with if its data are those of the record `like`."""
+    configured, settings = settings_without_data(config)
     names = dict(zip(like.class_order, like.class_names, strict=False))
     all_named = len(names) == len(like.class_order)  # else some classes stay out, and their names are not known
-    order = _order(config, [names[label] for label in range(len(names))]) if all_named else like.class_order
-    sizes = _sizes(config, len(like.class_order))
-    budget = said(_room(config, configured, sum(sizes)))
+    order = (
+        chosen_order(config, [names[label] for label in range(len(names))], config.seed)
+        if all_named
+        else like.class_order
+    )
+    sizes = chosen_sizes(config, len(like.class_order))
+    budget = recorded_budget(_memory_budget(config, configured.method, sum(sizes)))
     settings |= {"memory": budget, "data_fingerprint": like.config["data_fingerprint"]}
     return configured, like.model_copy(update={"config": settings, "class_order": order, "task_sizes": [*sizes]})
+
+
+Plan = RunSetup  # former names, until all callers have the new ones
+prepare = set_up

@@ -1,20 +1,21 @@
-"""A run, start to end: the fold over the tasks, with its mirror on disk."""
+"""A run from start to end: a loop over the tasks, with the run directory written along the way."""
 
 import resource
 import sys
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
 from typing import NamedTuple
 
 import torch
 
 from ssil.benchmark.config import RunConfig
 from ssil.benchmark.record import Record, TaskRecord
-from ssil.benchmark.run_directory import RunDirectory, State
-from ssil.benchmark.run_setup import Plan, prepare
+from ssil.benchmark.run_directory import RunDirectory, RunState
+from ssil.benchmark.run_setup import RunSetup, set_up
 from ssil.core.errors import UserError
 from ssil.learning import memory as memories
 from ssil.learning import metrics
@@ -28,54 +29,65 @@ from ssil.learning.task import Pace, Progress, Task
 
 
 class RunObserver:
-    """Told of everything that happens in a run; by default it does nothing."""
+    """Callbacks of a run. These do nothing; subclasses override those that they need."""
 
     def reading(self, done: int, files: int) -> None:
-        """So many image files are examined, before the run begins."""
+        """`done` of `files` image files are examined, before the run begins."""
 
     def started(self, record: Record) -> None:
-        """The run begins, or goes on: `record` holds the tasks that are done."""
+        """The run begins, or continues: `record` holds the finished tasks."""
 
     def pace(self, task: int, pace: Pace) -> None:
-        """A step or an epoch of a task is done."""
+        """A step or an epoch of a task is finished."""
 
     def epoch(self, task: int, losses: Mapping[str, Mapping[str, Sequence[float]]]) -> None:
-        """An epoch of a task is done: the task's losses so far, by phase, part and epoch."""
+        """An epoch of a task is finished: the task's losses so far, by phase, term and epoch."""
 
     def learnt(self, record: Record) -> None:
         """A task is learnt and evaluated: it is the record's last."""
 
     def finished(self, records: Mapping[str, Record]) -> None:
-        """The run is done; its records, by scorer."""
+        """The run is finished; its records, by scorer."""
 
     def should_stop(self) -> bool:
-        """Whether to write a checkpoint and stop now."""
+        """Whether to write a checkpoint and raise KeyboardInterrupt now."""
         return False
 
 
 def run(config: RunConfig, observer: RunObserver | None = None) -> Record:
-    """Carry a run out, or go on with it; a finished run is only read.
+    """Carry out a run, or continue it; of a finished run, only read the record.
 
     >>> config = RunConfig(dataset="digits", method="ft", tasks=2, backbone="resnet14", epochs=1, train_per_class=8)
     >>> [task.classes_seen for task in run(config).tasks]
     [5, 10]
+
+    Raises:
+        UserError: A setting does not fit, or the run directory is that of another run.
+        KeyboardInterrupt: The observer asked to stop.
     """
     observer = observer or RunObserver()
-    plan = prepare(config, observer.reading)
-    fabric = plan.context.fabric
+    setup = set_up(config, observer.reading)
+    fabric = setup.context.fabric
     directory = RunDirectory(config.out, config.checkpoint_every) if config.out else None
     writer = directory if fabric.is_global_zero else None
     with together(fabric), writer.locked() if writer else nullcontext():
-        state = directory.restore(plan) if directory else State(plan.headers)
+        state = directory.restore(setup) if directory else RunState(setup.records)
         if not same(fabric, state.position):
             raise UserError("out: not all processes see the same data and directory; let them share a file system")
         if writer:
-            writer.keep_remarks(plan.remarks)
-        return _Fold(plan, state, writer, observer).finish()
+            writer.write_remarks(setup.remarks)
+        observer.started(state.record)
+        tasks = _TaskRunner(setup, state, writer, observer)
+        tasks.hold_exemplars()
+        for task in setup.stream.tasks[len(state.record.tasks) :]:
+            tasks.run(task)
+            observer.learnt(state.record)
+        observer.finished(state.records)
+        return state.record
 
 
 def share_done(record: Record, pace: Pace | None = None) -> float:
-    """How much of a stream is done: its tasks by their classes and epochs, and a part of the current one."""
+    """Return the finished share of a stream: tasks weighted by classes and epochs, and a part of the current one."""
     training, tasks = record.config["training"], len(record.tasks)
     first, later = training["epochs"], training.get("later_epochs") or training["epochs"]
     work: list[int] = [size * (later if index else first) for index, size in enumerate(record.task_sizes)]
@@ -84,114 +96,107 @@ def share_done(record: Record, pace: Pace | None = None) -> float:
 
 
 class TaskResult(NamedTuple):
-    """What a task has led to, by one scorer: predictions, the training's course, the old model's view of the task."""
+    """The result of a task by one scorer."""
 
     predictions: Predictions
     progress: Progress
-    ratio: list[float] | None
+    teacher_ratio: list[float] | None
+    """The share of each old task in the predictions of the model before, for the new task's images (Fig. 2)."""
 
 
-class _Fold:
-    def __init__(self, plan: Plan, state: State, directory: RunDirectory | None, observer: RunObserver) -> None:
-        self.plan, self.state, self.directory, self.observer = plan, state, directory, observer
+@dataclass(frozen=True)
+class _TaskRunner:
+    """Learns, evaluates and records the tasks of a run one by one; `state` moves along."""
 
-    def finish(self) -> Record:
-        """Learn all tasks that are left."""
-        self.observer.started(self.state.record)
-        self._hold()
-        for task in self.plan.stream.tasks[len(self.state.record.tasks) :]:
-            self._learn(task)
-            self.observer.learnt(self.state.record)
-        self.observer.finished(self.state.records)
-        return self.state.record
+    setup: RunSetup
+    state: RunState
+    directory: RunDirectory | None
+    observer: RunObserver
 
-    def _learn(self, task: Task) -> None:
-        plan, state = self.plan, self.state
-        method, context = plan.configured.method, plan.context
+    def run(self, task: Task) -> None:
+        """Learn a task, or the rest of it, evaluate it on all classes seen, choose exemplars, and write it all."""
+        setup, state = self.setup, self.state
+        method, context = setup.configured.method, setup.context
         started = time.perf_counter()
         ratios = teacher_ratios(state.snapshot, task.indices, context) if state.snapshot else {}
-        state.progress = state.progress or start(method, state.snapshot, task, context)
-        spent = sum(state.progress.seconds.values())
-
-        def watch(progress: Progress, pace: Pace) -> None:
-            self._watch(task, progress, pace)
-
-        snapshot = learn(method, state.snapshot, state.memory, task, context, state.progress, watch)
-        predictions = predict(snapshot, plan.stream.seen(task), plan.stream.test, context)
-        made = {
-            name: TaskResult(predicted, state.progress, ratios.get(name)) for name, predicted in predictions.items()
-        }
+        state.progress = progress = state.progress or start(method, state.snapshot, task, context)
+        spent = sum(progress.seconds.values())
+        on_step = partial(self._on_step, task)
+        snapshot = learn(method, state.snapshot, state.memory, task, context, progress, on_step)
+        predictions = predict(snapshot, setup.stream.seen(task), setup.stream.test, context)
+        results = {name: TaskResult(found, progress, ratios.get(name)) for name, found in predictions.items()}
         seconds = spent + time.perf_counter() - started
-        made |= self._branched(task, made[MAIN])
-        state.memory = self._exemplars(task, snapshot)
-        self._hold()
+        results |= self._branch_result(task, results[MAIN])
+        state.memory = self._choose_exemplars(task, snapshot)
+        self.hold_exemplars()
         state.records = {
-            name: self._recorded(record, task, made[name], seconds) for name, record in state.records.items()
+            name: self._with_task(record, task, results[name], seconds) for name, record in state.records.items()
         }
         state.snapshot, state.progress = snapshot, None
         if self.directory:
-            self.directory.keep_task(state, {name: one.predictions for name, one in made.items()})
+            self.directory.write_task(state, {name: result.predictions for name, result in results.items()})
 
-    def _branched(self, task: Task, chain: TaskResult) -> dict[str, TaskResult]:
-        """What the branch makes of the task, from the model that the chain began it with; in task 1 there is none."""
-        plan, state = self.plan, self.state
-        if not plan.branch:
+    def _branch_result(self, task: Task, main: TaskResult) -> dict[str, TaskResult]:
+        """Learn the task with the branch's method from the model before it; in task 1 the branch is the main method."""
+        setup, state = self.setup, self.state
+        if not setup.branch:
             return {}
         if not state.snapshot:
-            return {plan.branch.folder: chain}
-        method, context = plan.branch.method, plan.context
+            return {setup.branch.folder: main}
+        method, context = setup.branch.method, setup.context
         progress = start(method, state.snapshot, task, context)
 
-        def watch(_: Progress, pace: Pace) -> None:
+        def on_step(_: Progress, pace: Pace) -> None:
             self.observer.pace(task.number, replace(pace, phase=f"branch {pace.phase}"))
             if any(total(context.fabric, [self.observer.should_stop()])):
                 raise KeyboardInterrupt
 
-        snapshot = learn(method, state.snapshot, state.memory, task, context, progress, watch)
-        predicted = predict(snapshot, plan.stream.seen(task), plan.stream.test, context)[MAIN]
-        return {plan.branch.folder: TaskResult(predicted, progress, chain.ratio)}
+        snapshot = learn(method, state.snapshot, state.memory, task, context, progress, on_step)
+        predictions = predict(snapshot, setup.stream.seen(task), setup.stream.test, context)[MAIN]
+        return {setup.branch.folder: TaskResult(predictions, progress, main.teacher_ratio)}
 
-    def _watch(self, task: Task, progress: Progress, pace: Pace) -> None:
+    def _on_step(self, task: Task, progress: Progress, pace: Pace) -> None:
+        """Call the observer, log a finished epoch, and write a checkpoint or stop if any process asks for it."""
         self.observer.pace(task.number, pace)
         if pace.step == 0:
             self.observer.epoch(task.number, progress.losses)
         if self.directory and pace.step == 0:
             losses = {part: values[-1] for part, values in progress.losses[pace.phase].items()}
             self.directory.log(task=task.number, phase=pace.phase, epoch=pace.epoch, loss=losses)
-        fabric, due = self.plan.context.fabric, bool(self.directory and self.directory.due())
-        stop, keep = total(fabric, [self.observer.should_stop(), due])  # what one asks for, all do
-        if keep or (stop and self.plan.config.out):
-            self._keep(task, progress)
+        due = bool(self.directory and self.directory.checkpoint_due())
+        stop, write = total(self.setup.context.fabric, [self.observer.should_stop(), due])
+        if write or (stop and self.setup.config.out):
+            self._write_progress(task, progress)
         if stop:
             raise KeyboardInterrupt
 
-    def _keep(self, task: Task, progress: Progress) -> None:
-        """A checkpoint inside a task, which all processes wait for."""
-        progress.agree(self.plan.context)
+    def _write_progress(self, task: Task, progress: Progress) -> None:
+        """Write a checkpoint inside a task; all processes wait for it."""
+        progress.agree(self.setup.context)
         progress.check_finite(task.number)
         if self.directory:
-            self.directory.keep_progress(self.state)
-        total(self.plan.context.fabric, [])
+            self.directory.write_progress(self.state)
+        total(self.setup.context.fabric, [])
 
-    def _hold(self) -> None:
-        """Keep the exemplars of a set that is not in memory in it, if so wished."""
-        if form := self.plan.config.hold_exemplars:
-            self.plan.context.samples.images.hold(self.state.memory.indices, form)
+    def hold_exemplars(self) -> None:
+        """Hold the exemplars in memory if the settings ask for it; other image files are read when needed."""
+        if form := self.setup.config.hold_exemplars:
+            self.setup.context.samples.images.hold(self.state.memory.indices, form)
 
-    def _exemplars(self, task: Task, snapshot: Snapshot) -> Memory:
-        plan, context = self.plan, self.plan.context
+    def _choose_exemplars(self, task: Task, snapshot: Snapshot) -> Memory:
+        setup, context = self.setup, self.setup.context
         select: Select = memories.random_selection(context.random)
-        if plan.config.selection == "herding":
+        if setup.config.selection == "herding":
             select = memories.herding(lambda indices: features(snapshot, indices, context))
         arrived = memories.by_class(task.indices, context.samples.labels)
-        chosen = memories.update(self.state.memory, arrived, task.classes, plan.budget, select)
+        chosen = memories.update(self.state.memory, arrived, task.classes, setup.budget, select)
         agree(context.fabric, chosen.exemplars)
         return chosen
 
-    def _recorded(self, record: Record, task: Task, made: TaskResult, seconds: float) -> Record:
-        """The record with this task; with the summary and the end's time if it is the last."""
-        predictions, progress, ratio = made
-        height, width, channels = self.plan.context.samples.images.shape
+    def _with_task(self, record: Record, task: Task, result: TaskResult, seconds: float) -> Record:
+        """Return the record with this task; after the last one also with the summary and the time of its end."""
+        predictions, progress, ratio = result
+        height, width, channels = self.setup.context.samples.images.shape
         entry = TaskRecord(
             task=task.number,
             classes_seen=task.classes.seen,
@@ -208,7 +213,7 @@ class _Fold:
             seconds=seconds,
             seconds_by_phase=progress.seconds,
             images_per_second=progress.images / max(sum(progress.seconds.values()), 1e-9),
-            peak_memory_mb=_peak_memory_mb(self.plan.context.fabric.device),
+            peak_memory_mb=_peak_memory_mb(self.setup.context.fabric.device),
         )
         record = record.with_task(entry)
         if record.summary:
@@ -218,7 +223,7 @@ class _Fold:
 
 
 def _peak_memory_mb(device: torch.device) -> float:
-    """The most that was ever held: of the GPU's memory, or by this process."""
+    """Return the largest amount of GPU memory, or on a CPU of this process's memory, held so far."""
     if device.type == "cuda":
         return torch.cuda.max_memory_allocated(device) / 2**20
     unit = 2**20 if sys.platform == "darwin" else 2**10

@@ -1,4 +1,4 @@
-"""Streams of tasks: which classes arrive when. Knows nothing of models."""
+"""Streams of tasks: which classes arrive in which task. Nothing here depends on models."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -9,6 +9,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
+from ssil.benchmark.config import StreamSettings
 from ssil.core.classes import ClassTable
 from ssil.core.errors import UserError, did_you_mean
 from ssil.core.randomness import Randomness
@@ -18,7 +19,7 @@ from ssil.learning.task import Task
 
 @dataclass(frozen=True)
 class Stream:
-    """Training and test samples, labelled by order of arrival, and the tasks in which the classes come.
+    """Training and test samples, labelled by order of arrival, and the tasks in which the classes arrive.
 
     Labels beyond the last task's classes belong to classes that the stream leaves out.
     """
@@ -29,20 +30,20 @@ class Stream:
     class_order: tuple[int, ...]
 
     def seen(self, task: Task) -> Tensor:
-        """The indices of the test samples of all classes that have arrived by this task."""
+        """Return the indices of the test samples of all classes that have arrived by this task."""
         return torch.nonzero(self.test.labels < task.classes.seen).flatten()
 
 
 def class_order(classes: int, random: Randomness) -> list[int]:
-    """A permutation of the classes: the first to arrive, the second, and so on."""
+    """Return a random permutation of the classes: the first to arrive, the second, and so on."""
     order: list[int] = torch.randperm(classes, generator=random.at("class order")).tolist()
     return order
 
 
 def read_order(path: Path, names: Sequence[str]) -> list[int]:
-    """A class order from a file: one class a line, by name or, where no class has that name, by index."""
+    """Read a class order from a file: one class per line, by name or, where no class has that name, by index."""
     if not path.is_file():
-        raise UserError(f"class_order: no file {path}; give a seed, or a file with one class a line")
+        raise UserError(f"class_order: no file {path}; give a seed, or a file with one class per line")
     lines = [line.strip() for line in path.read_text().splitlines()]
     index = {str(i): i for i in range(len(names))} | {name: i for i, name in enumerate(names)}
     if unknown := [line for line in lines if line and line not in index]:
@@ -52,7 +53,9 @@ def read_order(path: Path, names: Sequence[str]) -> list[int]:
 
 
 def task_sizes(classes: int, tasks: int, large_base: bool = False) -> tuple[int, ...]:
-    """Equal tasks (the larger first where they can't be); a large base is half of the classes before `tasks` more.
+    """Return the sizes of equal tasks, or of a base of half of the classes and `tasks` equal ones after it.
+
+    Where the classes can't be shared equally, the first tasks have one more.
 
     >>> task_sizes(10, 3), task_sizes(11, 2, large_base=True)
     ((4, 3, 3), (6, 3, 2))
@@ -65,10 +68,27 @@ def task_sizes(classes: int, tasks: int, large_base: bool = False) -> tuple[int,
     return (*base, *[size + 1] * larger, *[size] * (tasks - larger))
 
 
+def chosen_order(settings: StreamSettings, names: Sequence[str], seed: int) -> list[int]:
+    """Return the class order that the settings ask for: from a file, or by a seed (default: `seed`, the run's)."""
+    order = settings.class_order
+    if isinstance(order, str) and not order.isdigit():
+        return read_order(Path(order), names)
+    return class_order(len(names), Randomness(seed if order is None else int(order)))
+
+
+def chosen_sizes(settings: StreamSettings, classes: int) -> tuple[int, ...]:
+    """Return the number of classes of each task that the settings ask for."""
+    return settings.task_sizes or task_sizes(classes, settings.tasks, settings.large_base)
+
+
 def build_stream(
     train: Samples, test: Samples, names: Sequence[str], order: Sequence[int], sizes: Sequence[int]
 ) -> Stream:
-    """The stream that brings the classes in this order, so many in each task; classes beyond the last task stay out."""
+    """Return the stream of the classes in this `order`, `sizes` of them in each task.
+
+    Raises:
+        UserError: The order or the sizes do not fit the classes, or a task lacks images.
+    """
     _check_order(order, names)
     _check_sizes(sizes, len(names))
     arrival = torch.empty(len(order), dtype=torch.long)
@@ -81,7 +101,7 @@ def build_stream(
 
 
 def _tables(arriving: list[str], sizes: Sequence[int]) -> list[ClassTable]:
-    """The class table after each task."""
+    """Return the class table after each task."""
     tables = [ClassTable()]
     for start, end in pairwise(accumulate(sizes, initial=0)):
         tables.append(tables[-1].extend(arriving[start:end]))
@@ -89,7 +109,7 @@ def _tables(arriving: list[str], sizes: Sequence[int]) -> list[ClassTable]:
 
 
 def _block(labels: Tensor, classes: ClassTable) -> Tensor:
-    """The indices of the samples of the newest task."""
+    """Return the indices of the samples of the newest task's classes."""
     return torch.nonzero((labels >= classes.old) & (labels < classes.seen)).flatten()
 
 

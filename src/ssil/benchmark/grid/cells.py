@@ -7,8 +7,8 @@ from typing import Any
 
 from ssil.benchmark.config import RunConfig, make_config, to_flags
 from ssil.benchmark.record import Record, read_record
-from ssil.benchmark.run_directory import identity
-from ssil.benchmark.run_setup import described, foreseen
+from ssil.benchmark.run_identity import identity
+from ssil.benchmark.run_setup import expected_record, settings_without_data
 from ssil.core.errors import UserError
 from ssil.learning.registry import ConfiguredMethod
 
@@ -36,7 +36,7 @@ class Cell:
     def described(self) -> tuple[ConfiguredMethod, dict[str, Any]]:
         """The method, and what the record is going to say of all settings; a UserError names the cell."""
         try:
-            return described(self.config)
+            return settings_without_data(self.config)
         except UserError as error:
             raise UserError(f"{self.place}: {error}") from None
 
@@ -52,7 +52,7 @@ def finished(cell: Cell, root: Path) -> Record | None:
         return None
     try:
         record = read_record(folder)
-        configured, wanted = foreseen(cell.config, record)
+        configured, wanted = expected_record(cell.config, record)
     except UserError:  # which its run is going to say
         return None
     return record if record.summary and identity(record, configured) == identity(wanted, configured) else None

@@ -1,0 +1,197 @@
+"""The settings and the provenance that a run's records state, and whether a directory holds the same run."""
+
+import json
+import os
+import platform
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import torch
+from lightning_fabric import Fabric
+
+from ssil.benchmark.config import RunConfig
+from ssil.benchmark.record import Record, flat
+from ssil.benchmark.scenario import Stream
+from ssil.core.errors import UserError
+from ssil.core.files import checksum
+from ssil.data.dataset import Dataset
+from ssil.learning.memory import MemoryBudget
+from ssil.learning.registry import ConfiguredMethod
+from ssil.learning.snapshot import MAIN
+from ssil.nn.pretrained import find_pretrained
+
+LISTED_FILES = 100
+"""How many skipped files a record lists; it always states their number."""
+
+
+def initial_records(
+    config: RunConfig,
+    configured: ConfiguredMethod,
+    branch: ConfiguredMethod | None,
+    dataset: Dataset,
+    stream: Stream,
+    budget: MemoryBudget,
+    fabric: Fabric,
+) -> dict[str, Record]:
+    """Return the records of a run before its first task, by scorer."""
+    classes = stream.tasks[-1].classes
+    settings = recorded_settings(config, configured, branch)
+    settings |= {"memory": recorded_budget(budget), "data_fingerprint": dataset.fingerprint}
+    main = Record(
+        config=json.loads(json.dumps(settings)),
+        provenance=_provenance(config, dataset, fabric),
+        class_order=list(stream.class_order),
+        class_names=list(classes.names),
+        task_sizes=list(classes.sizes),
+    )
+    others = dict(_scorer_settings(main, configured)) | (_branch_settings(main, branch) if branch else {})
+    return {MAIN: main} | {name: main.model_copy(update={"config": changed}) for name, changed in others.items()}
+
+
+def recorded_settings(
+    config: RunConfig, configured: ConfiguredMethod, branch: ConfiguredMethod | None
+) -> dict[str, Any]:
+    """Return all settings that decide a result, as far as they are known without the data."""
+    sharing = {name: _recorded_method(other) for name, other in configured.riders.items()}
+    return config.what() | {
+        "method": configured.name,
+        "options": configured.options,
+        **({"riders": sharing} if sharing else {}),
+        **({"branch": _recorded_method(branch)} if branch else {}),
+        "training": asdict(configured.training),
+        **_source_checksums(method=configured.name, backbone=config.backbone),
+        **({"init_sha256": checksum(find_pretrained(config.init).read_bytes(), 64)} if config.init else {}),
+        **({"freeze": True} if config.freeze else {}),
+    }
+
+
+def recorded_budget(budget: MemoryBudget) -> dict[str, Any]:
+    """Return a memory budget as plain values."""
+    return {"kind": budget.kind, **vars(budget)}
+
+
+def _scorer_settings(main: Record, configured: ConfiguredMethod) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the settings of each further scorer.
+
+    A method that shares the training has those of a run of its own; an extra scorer those of the run, and its name.
+    """
+    own = {key: value for key, value in main.config.items() if key not in {"riders", "branch"}}
+    shared = {key: value for key, value in own.items() if key != "method_sha256"}
+    for name in configured.method.scorers:
+        if name in configured.riders:
+            yield name, shared | main.config["riders"][name]
+        elif name != MAIN:
+            yield name, own | {"scorer": name}
+
+
+def _branch_settings(main: Record, branch: ConfiguredMethod) -> dict[str, dict[str, Any]]:
+    """Return the settings of a branch: those of a run of its own, and the method whose models it starts from."""
+    own = {key: value for key, value in main.config.items() if key not in {"riders", "branch", "method_sha256"}}
+    changed = {**_recorded_method(branch), "training": json.loads(json.dumps(asdict(branch.training)))}
+    return {branch.folder: own | changed | {"chain": main.config["method"]}}
+
+
+def _recorded_method(other: ConfiguredMethod) -> dict[str, Any]:
+    """Return what a record states of a method beside the run's own."""
+    return {"method": other.name, "options": other.options, **_source_checksums(method=other.name)}
+
+
+def _source_checksums(**references: str) -> dict[str, str]:
+    """Return checksums of the user's own files (`file.py:name`), whose content may change while their names stay."""
+    files = {name: reference.rpartition(":")[0] for name, reference in references.items()}
+    return {f"{name}_sha256": checksum(Path(file).read_bytes(), 64) for name, file in files.items() if file}
+
+
+def _provenance(config: RunConfig, dataset: Dataset, fabric: Fabric) -> dict[str, Any]:
+    return {
+        "profile": config.profile,
+        **({"init": config.init} if config.init else {}),
+        "ssil": version("ssil"),
+        "commit": _commit(),
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "platform": _platform(),
+        "device": str(fabric.device),
+        "devices": fabric.world_size,
+        **({"accumulate": config.accumulate} if config.accumulate > 1 else {}),
+        **({"compile": True} if config.compile else {}),
+        "threads": torch.get_num_threads(),
+        "command": " ".join(["ssil", *sys.argv[1:]]),
+        "synthetic_data": dataset.synthetic,
+        "images": {"train": len(dataset.train), "test": len(dataset.test)},
+        "left_out": len(dataset.left_out),
+        "skipped_files": [remark.path for remark in dataset.left_out[:LISTED_FILES]],
+        "started": datetime.now(UTC).isoformat(timespec="seconds"),
+    }
+
+
+def _platform() -> str:
+    """Describe what decides rounding on a CPU: with other instructions the same seed gives slightly other weights."""
+    instructions = torch.backends.cpu.get_cpu_capability()
+    return f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores, {instructions}"
+
+
+def _commit() -> str | None:
+    """Return the commit of the source tree that ssil was imported from, or None if it is no Git checkout."""
+    command = ["git", "-C", str(Path(__file__).parent), "rev-parse", "HEAD"]
+    try:
+        return subprocess.run(command, capture_output=True, text=True, timeout=5, check=True).stdout.strip()
+    except (OSError, subprocess.SubprocessError):
+        return None
+
+
+_ENVIRONMENT = ("ssil", "commit", "torch", "device", "devices", "accumulate", "compile", "threads")
+
+
+def resumed_provenance(record: Record, now: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the record's provenance, with an entry for what differs from it `now`, unless the run is finished."""
+    then = record.provenance
+    changed = {key: now.get(key) for key in _ENVIRONMENT if now.get(key) != then.get(key)}
+    if not changed or record.summary:
+        return then
+    return then | {"resumed": [*then.get("resumed", []), {"task": len(record.tasks) + 1, **changed}]}
+
+
+def identity(record: Record, configured: ConfiguredMethod) -> dict[str, Any]:
+    """Return the settings that must be equal for a run to be resumed.
+
+    Options that the record does not state have their defaults: they did not exist when it was written.
+    """
+    sharing = {
+        name: other | {"options": {**configured.riders[name].defaults, **other["options"]}}
+        if name in configured.riders
+        else other
+        for name, other in record.config.get("riders", {}).items()
+    }
+    options = {**configured.defaults, **record.config["options"]}
+    stream = {"class_order": record.class_order, "task_sizes": record.task_sizes}
+    return record.config | {"options": options, "riders": sharing} | stream
+
+
+def refuse_other_run(folder: Path, kept: Mapping[str, Any], wanted: Mapping[str, Any]) -> None:
+    """Raise UserError if the identity `kept` in the folder is not the `wanted` one; the data may have moved."""
+    before, now = flat(kept), flat(wanted)
+    changed = [name for name in sorted(before | now) if before.get(name) != now.get(name)]
+    if "data_fingerprint" not in changed:
+        changed = [name for name in changed if name != "dataset"]
+    both = [name for name in changed if name in before and name in now]
+    if files := [name.removesuffix("_sha256") for name in both if name.endswith("_sha256")]:
+        raise UserError(f"out: {folder} was begun with another content of the {files[0]}'s file; give another --out")
+    if changed == ["data_fingerprint"]:
+        raise UserError(
+            f"out: {folder} was begun with other images (some were added, removed or changed since); give another --out"
+        )
+    if changed:
+        shown = "; ".join(f"{name}: {_short(before.get(name))} there, {_short(now.get(name))} here" for name in changed)
+        raise UserError(f"out: {folder} holds a run with other settings ({shown}); give another --out")
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 40 else f"{text[:36]}..."
