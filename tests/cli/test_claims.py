@@ -130,4 +130,4 @@ def test_the_list_of_tables_and_figures(capfd: pytest.CaptureFixture[str]) -> No
     assert main(["paper"]) == 0
     said = capfd.readouterr().out
     for name in ("table1", "table-s5", "fig1", "fig9", "fig-s6"):
-        assert f" {name} " in said
+        assert f"\n{name} " in said

@@ -40,6 +40,6 @@ def test_a_method_with_an_option_that_must_be_given(tmp_path: Path, capsys: pyte
     assert main(["methods", f"{file}:deep"]) == 0
     described = capsys.readouterr().out
     assert "(required)" in described
-    assert "Needs what its options say." in described
+    assert "Needs: depends on its options." in described
     assert main(["run", "--dataset", "digits", "--method", f"{file}:deep"]) == 2
     assert "needs 'depth'; give --option depth=VALUE" in capsys.readouterr().err

@@ -73,8 +73,8 @@ def demo(*, out: Annotated[Path, Parameter(help="where runs and figures go")] = 
 def accuracy_table(records: Sequence[Record]) -> Table:
     """Return a table of top-1 accuracies over all classes seen: one row per method, one column per task."""
     tasks = max(len(record.task_sizes) for record in records)
-    title = "top-1 accuracy over all classes seen"
-    rows = table("after task", *map(str, range(1, tasks + 1)), "average", title=title)
+    title = "top-1 accuracy over all classes seen, after each task"
+    rows = table("method", *map(str, range(1, tasks + 1)), "average", title=title)
     for record in records:
         values = [f"{task.top1:.1f}" for task in record.tasks]
         average = f"{summary_of(record).average_top1:.1f}" if record.summary else ""

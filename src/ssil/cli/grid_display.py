@@ -167,7 +167,7 @@ class GridProgress(GridObserver):
 
 def seed_table(runs: Sequence[Run], title: str) -> Table:
     """Return a table of means and standard deviations over the seeds, one row per variant."""
-    rows = table("run", "seeds", "average top-1", "average top-5", "last top-1", "on the newest", title=title)
+    rows = table("run", "seeds", "average top-1", "average top-5", "last top-1", "on newest task", title=title)
     for name, members in variants(runs).items():
         rows.add_row(name, str(len(members)), *_seed_cells([run.record for run in members]))
     return rows

@@ -1,4 +1,4 @@
-"""`ssil methods`: the methods and their settings."""
+"""`ssil methods`: the list of methods, or the options and settings of one."""
 
 import inspect
 from dataclasses import asdict, fields
@@ -26,77 +26,71 @@ app = App(
 
 @app.default
 def methods(
-    name: Annotated[str | None, Parameter(help="a method's name, names with commas, or my_file.py:my_method")] = None,
+    name: Annotated[
+        str | None, Parameter(help="a method's name, several names with commas, or my_file.py:my_method")
+    ] = None,
     /,
     *,
     json: Json = False,
 ) -> None:
-    """List the methods, or show all about one."""
+    """List the methods, or show the options and settings of one."""
     chosen = [find_recipe(part.strip()) for part in name.split(",")] if name else list(recipes().values())
     if json:
         for recipe in chosen:
-            json_line(**_numbers(recipe))
+            json_line(**_json(recipe))
     else:
-        console().print(Group(*map(_whole, chosen)) if name else _list(chosen))
+        console().print(Group(*map(_description, chosen)) if name else _list(chosen))
 
 
 def _list(chosen: list[Recipe]) -> RenderableType:
-    """A block a method: its paper, what it needs, its options with their defaults."""
-    made = Table.grid(padding=(0, 2, 1, 0))
+    """Return one block per method: its paper, what it needs, its options with their defaults."""
+    blocks = Table.grid(padding=(0, 2, 0, 0))
     for recipe in chosen:
         options = " ".join(f"{name}={_default(value)}" for name, (_, value) in recipe.options.items())
-        lines = [recipe.summary, f"needs {_needs(recipe)}", *[f"options {options}"] * bool(options)]
-        made.add_row(f"[bold]{recipe.name}[/]", escape("\n".join(lines)))
-    return made
+        lines = [recipe.summary, f"needs: {_needs_text(recipe)}", *[f"options: {options}"] * bool(options)]
+        blocks.add_row(f"[bold]{recipe.name}[/]", escape("\n".join(lines)) + "\n")
+    return blocks
 
 
-def _needs(recipe: Recipe) -> str:
-    """What a method asks for, in words."""
-    needs = _read_off(recipe)
-    if needs is None:
-        return "what its options say"
-    memory = {"none": "no exemplars", "budget": "exemplars", "all": "all images of all tasks"}[needs.memory]
-    further = ", ".join(needs.post_processing)
-    parts = {
-        "a teacher": needs.teacher,
-        "a held-out part": needs.held_out,
-        f"post-processing ({further})": bool(needs.post_processing),
-    }
-    return ", ".join([memory, *(part for part, needed in parts.items() if needed)])
-
-
-def _whole(recipe: Recipe) -> RenderableType:
+def _description(recipe: Recipe) -> RenderableType:
+    """Return all about one method: its docstring, its options, its settings in each profile."""
     options = table("option", "type", "default", words=3)
     for option, (kind, default) in recipe.options.items():
         options.add_row(option, escape(_type(kind)), _default(default))
-    profiles = table("profile", *PROFILES)
-    for setting, values in _by_profile(recipe).items():
-        profiles.add_row(setting, *(escape(_shown(value)) for value in values))
-    doc = escape(_paragraphs(inspect.getdoc(recipe.build) or ""))
-    return Group(
-        f"[bold]{recipe.name}[/]\n{doc}\n\nNeeds {escape(_needs(recipe))}.\n",
-        *[options] if recipe.options else [],
-        profiles,
-    )
+    profiles = table("setting", *(f"{profile} profile" for profile in PROFILES))
+    for setting, values in _settings_by_profile(recipe).items():
+        profiles.add_row(setting, *(escape(_value(value)) for value in values))
+    doc = escape(_one_line_paragraphs(inspect.getdoc(recipe.build) or ""))
+    text = f"[bold]{recipe.name}[/]\n{doc}\n\nNeeds: {escape(_needs_text(recipe))}.\n"
+    return Group(text, *([options, ""] if recipe.options else []), profiles, "")
 
 
-def _paragraphs(text: str) -> str:
-    """The text with a line a paragraph, for the terminal to fold."""
+def _one_line_paragraphs(text: str) -> str:
+    """Return the text with each paragraph on one line, for the terminal to wrap."""
     return "\n\n".join(" ".join(paragraph.split()) for paragraph in text.split("\n\n"))
 
 
-def _read_off(recipe: Recipe) -> Needs | None:
-    """None where options must be given before there is a method to look at."""
+def _needs(recipe: Recipe) -> Needs | None:
+    """Return what a method needs; None if that depends on options without defaults."""
     required = any(default is ... for _, default in recipe.options.values())
     return None if required else recipe.build(Training()).needs()
 
 
-def _default(value: Any) -> str:
-    return "(required)" if value is ... else str(value)
+def _needs_text(recipe: Recipe) -> str:
+    needs = _needs(recipe)
+    if needs is None:
+        return "depends on its options"
+    memory = {"none": "no exemplars", "budget": "exemplars", "all": "all images of all tasks"}[needs.memory]
+    parts = {
+        "a teacher": needs.teacher,
+        "held-out images": needs.held_out,
+        f"post-processing ({', '.join(needs.post_processing)})": bool(needs.post_processing),
+    }
+    return ", ".join([memory, *(part for part, needed in parts.items() if needed)])
 
 
-def _by_profile(recipe: Recipe) -> dict[str, list[Any]]:
-    """Under each profile: the training settings, and those options that a profile changes."""
+def _settings_by_profile(recipe: Recipe) -> dict[str, list[Any]]:
+    """Return each training setting, and each option that a profile changes, with its values in `PROFILES`."""
     training = {entry.name: entry.default for entry in fields(Training) if entry.name != "increments"}
     defaults = training | {option: default for option, (_, default) in recipe.options.items()}
     columns = [defaults | recipe.settings(profile) for profile in PROFILES]
@@ -105,7 +99,7 @@ def _by_profile(recipe: Recipe) -> dict[str, list[Any]]:
 
 
 def _type(kind: Any) -> str:
-    """A type as a user would write its values.
+    """Return a type as a user would write its values.
 
     >>> _type(Literal["tkd", "gkd"]), _type(int | None), _type(float)
     ('tkd | gkd', 'int | None', 'float')
@@ -119,22 +113,24 @@ def _type(kind: Any) -> str:
     return "None" if kind is NoneType else kind.__name__ if isinstance(kind, type) else str(kind)
 
 
-def _shown(value: Any) -> str:
+def _default(value: Any) -> str:
+    return "(required)" if value is ... else str(value)
+
+
+def _value(value: Any) -> str:
     return ", ".join(map(str, value)) if isinstance(value, tuple) else str(value)
 
 
-def _numbers(recipe: Recipe) -> dict[str, Any]:
+def _json(recipe: Recipe) -> dict[str, Any]:
     options = {
         name: {"type": _type(kind), "default": _default(default) if default is ... else default}
         for name, (kind, default) in recipe.options.items()
     }
-    settings = _by_profile(recipe)
-    profiles = {name: {key: row[index] for key, row in settings.items()} for index, name in enumerate(PROFILES)}
-    needs = _read_off(recipe)
+    settings, needs = _settings_by_profile(recipe), _needs(recipe)
     return {
         "name": recipe.name,
         "summary": recipe.summary,
         "needs": asdict(needs) if needs else None,
         "options": options,
-        "profiles": profiles,
+        "profiles": {name: {key: row[index] for key, row in settings.items()} for index, name in enumerate(PROFILES)},
     }

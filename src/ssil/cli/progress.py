@@ -14,6 +14,7 @@ from typing import Self, TextIO
 
 from rich.console import Group, RenderableType
 from rich.live import Live
+from rich.padding import Padding
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from ssil.cli.terminal import console
@@ -92,7 +93,8 @@ class LiveBars(ProgressDisplay):
 
     def _view(self) -> RenderableType:
         parts = [self.above(self.screen.height)] if self.above else []
-        return Group(*parts, *[self.bars] * bool(self.bars.task_ids))
+        bars = [Padding(self.bars, (0, 2, 0, 0))] if self.bars.task_ids else []  # leaves room for an echoed ^C
+        return Group(*parts, *bars)
 
 
 class PlainLines(ProgressDisplay):

@@ -49,7 +49,7 @@ def task_table(record: Record, last: int | None = None) -> Table:
 
     Columns: accuracies over all classes seen, share of the predictions that name the newest task, time, speed.
     """
-    rows = table("task", "classes", "top-1", "top-5", "on the newest", "time", "images/s")
+    rows = table("task", "classes", "top-1", "top-5", "on newest task", "time", "images/s")
     for task in record.tasks[-last:] if last else record.tasks:
         rows.add_row(*_task_cells(task, len(record.task_sizes)))
     return rows

@@ -27,8 +27,9 @@ app = App(
   ssil show runs/* --json""",
 )
 
-LEGEND = """top-1, top-5: accuracy in %, average over the tasks; last: top-1 after the last task;
-forgets: mean loss of a task's best accuracy; newest: predictions on the newest task"""
+LEGEND = """top-1, top-5: accuracy over all classes seen in %, averaged over the tasks
+last: top-1 after the last task; newest: share of predictions on the newest task
+forgets: by how many points a task falls below its best accuracy, on average"""
 HARDEST = 5
 """How many of the classes with the lowest accuracies are named."""
 

@@ -7,8 +7,9 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 from rich.box import SIMPLE_HEAD
-from rich.console import Console, JustifyMethod
-from rich.table import Table
+from rich.cells import cell_len
+from rich.console import Console, ConsoleOptions, RenderResult
+from rich.table import Column, Table
 
 from ssil.core.errors import UserError
 
@@ -22,13 +23,34 @@ Trust = Annotated[
 """The option --trust."""
 
 MIN_TEXT_WIDTH = 10
-"""The minimum width of a text column: a narrow terminal folds text, but never hides it."""
+"""A narrow terminal folds the text of a column, but not to less than this."""
+CLOSE_COLUMNS = 12
+"""A table of more columns than this has one space between them instead of two."""
+
+
+class _Console(Console):
+    """A console that never cuts lines: a terminal wraps those that are too long."""
+
+    def print(self, *objects: Any, crop: bool = False, **options: Any) -> None:
+        super().print(*objects, crop=crop, **options)
+
+
+class _Table(Table):
+    """A table that is never narrower than its cells need, even if the terminal is."""
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        needed = sum(map(self._least_width, self.columns)) + (len(self.columns) - 1) * (1 + self.padding[1])
+        return super().__rich_console__(console, options.update(max_width=max(needed, options.max_width)))
+
+    def _least_width(self, column: Column) -> int:
+        width = max(cell_len(str(cell)) for cell in (column.header, *column.cells))
+        return width if column.no_wrap else min(width, MIN_TEXT_WIDTH)
 
 
 def console() -> Console:
     """Return a console for stdout; into a pipe or a file it writes lines of any length."""
     terminal = sys.stdout.isatty()
-    return Console(highlight=False, soft_wrap=not terminal, width=None if terminal else 240)
+    return _Console(highlight=False, soft_wrap=not terminal, width=None if terminal else 240)
 
 
 def json_line(**value: Any) -> None:
@@ -38,11 +60,14 @@ def json_line(**value: Any) -> None:
 
 def table(*columns: str, words: int = 1, title: str | None = None) -> Table:
     """Return an empty table whose first `words` columns hold text and whose other columns hold numbers."""
-    empty = Table(box=SIMPLE_HEAD, show_edge=False, title=title, title_justify="left", title_style="bold")
+    empty = _Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, title=title)
+    empty.title_justify, empty.title_style = "left", "bold"
+    empty.padding = (0, int(len(columns) <= CLOSE_COLUMNS), 0, 0)
     for index, column in enumerate(columns):
-        justify: JustifyMethod = "left" if index < words else "right"
-        width = MIN_TEXT_WIDTH if index < words else None
-        empty.add_column(column, justify=justify, overflow="fold", no_wrap=index >= words, min_width=width)
+        if index < words:
+            empty.add_column(column, overflow="fold")
+        else:
+            empty.add_column(column, justify="right", no_wrap=True)
     return empty
 
 
