@@ -1,4 +1,9 @@
-"""The command line: one file a command. The only place that prints or exits."""
+"""The command line, the only room that prints or exits; it may import every other room.
+
+One file per command: `ssil run` is in `run.py`, `ssil data check` in `data_check.py`. Commands share `terminal.py`
+(console, tables), `progress.py` (bars and lines), `run_tables.py`, `run_display.py` and `grid_display.py` (runs).
+Start with `main` below, which turns exceptions into exit codes, and `run.py`; Ctrl-C is handled in `interrupts.py`.
+"""
 
 import os
 import sys
@@ -9,42 +14,46 @@ from cyclopts import App, CycloptsError, Group, UnknownCommandError, UnusedCliTo
 from ssil.core import __version__
 from ssil.core.errors import RefusedError, UserError, did_you_mean
 
+DONE, FAILED, BAD_INPUT, REFUSED, INTERRUPTED = 0, 1, 2, 3, 130
+"""The exit codes: unforeseen exceptions end with `FAILED` and a traceback, `--max-drop` with `REFUSED`."""
+
 COMMANDS = {
-    "demo": "Compare three methods on a small stream, in under 3 minutes.",
-    "learn": "Learn new classes, or more of known ones, and keep the old.",
-    "predict": "Classify images, with probabilities.",
-    "inspect": "Show a model's classes, the images it keeps of each, and its accuracy.",
-    "history": "List a model's versions: what each has learnt, and its accuracy on the classes before.",
-    "rollback": "Make another version of a model the current one.",
-    "rename": "Give a model's class another name.",
-    "forget": "Let a model forget a class, and erase the images it keeps of it.",
-    "prune": "Remove a model's old versions, and the images that only they refer to.",
-    "export": "Write a model as an ONNX file, for other programs.",
-    "run": "Learn a stream of tasks with a method, or go on with it.",
-    "grid": "Run methods in scenarios with seeds, as many at once as you like.",
-    "paper": "List the paper's tables and figures, or run what they need and make them.",
-    "claims": "Check the paper's 20 claims: run what they need, and say which hold.",
-    "show": "Show the results of runs.",
-    "report": "Make a page of the results of runs: tables, plots, protocols.",
-    "diff": "Show what differs between two runs, in settings and results.",
-    "methods": "List the methods, or show all about one.",
-    "check": "Check a method of your own against the contract that all built-in methods meet.",
-    "datasets": "List the data sets.",
-    "data": "Prepare, check and look at data sets of image files.",
-    "scenarios": "List the 60 scenarios of the paper.",
+    "Start here": {
+        "demo": "Compare three methods on a small stream, in under 3 minutes.",
+    },
+    "Your own classifier": {
+        "learn": "Learn new classes, or more images of known ones, and keep the old.",
+        "predict": "Classify images, with probabilities.",
+        "inspect": "Show a model's classes, their kept images and accuracies.",
+        "history": "List a model's versions: what each has learnt, and accuracies before and after.",
+        "rollback": "Make another version of a model the current one.",
+        "rename": "Give a model's class another name.",
+        "forget": "Remove a class from a model, and erase its images.",
+        "prune": "Remove a model's old versions, and the images that only they use.",
+        "export": "Write a model as an ONNX file, for other programs.",
+    },
+    "Experiments": {
+        "run": "Learn a stream of tasks with a method, or go on with it.",
+        "grid": "Run methods in scenarios with several seeds, some at once.",
+        "paper": "List the paper's tables and figures, or run what they need and make them.",
+        "claims": "Check the paper's 20 claims: run what they need, tell which hold.",
+    },
+    "Results": {
+        "show": "Show the results of runs.",
+        "report": "Write an HTML page of the results of runs: tables and plots.",
+        "diff": "Show how two runs differ, in settings and results.",
+    },
+    "Methods and data": {
+        "methods": "List the methods, or show the options and settings of one.",
+        "check": "Check a method of your own as the built-in ones are checked.",
+        "datasets": "List the data sets.",
+        "data": "Prepare, check and look at data sets of image files.",
+        "scenarios": "List the 60 scenarios of the paper.",
+    },
 }
-"""Each command's line in the help; its file, which may import torch, is loaded only when it is used."""
+"""The help's groups, and the summary of each command; the command's file is imported only when it is used."""
 
-_FIRST = {
-    "demo": "Look",
-    "learn": "Your own classifier",
-    "run": "Experiments",
-    "show": "Results",
-    "methods": "What there is",
-}
-"""The command from which on the help's group is this one."""
 
-_group = Group("Commands")
 app = App(
     name="ssil",
     help="Class-incremental learning for image classifiers, after SS-IL (ICCV 2021).",
@@ -61,44 +70,45 @@ app = App(
     print_error=False,
     suppress_keyboard_interrupt=False,
 )
-for _place, (_name, _summary) in enumerate(COMMANDS.items()):
-    _group = Group(_FIRST[_name], sort_key=_place) if _name in _FIRST else _group
-    app.command(f"ssil.cli.{_name}:app", name=_name, help=_summary, sort_key=_place, group=_group)
+app["--help"].group = app["--version"].group = Group("Options", sort_key=len(COMMANDS))
+for _position, (_title, _commands) in enumerate(COMMANDS.items()):
+    _group = Group(_title, sort_key=_position)
+    for _place, (_name, _summary) in enumerate(_commands.items()):
+        app.command(f"ssil.cli.{_name}:app", name=_name, help=_summary, sort_key=_place, group=_group)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Carry a command out, and say how it went: 0 done, 2 bad input, 3 refused by a guard, 130 interrupted.
+    """Carry out a command and return its exit code; an unforeseen exception is raised.
 
-    Anything unforeseen is raised.
+    Args:
+        arguments: The words after `ssil`, by default those of the process.
     """
     try:
         app(arguments)
     except CycloptsError as error:
-        return _refuse(_explain(error))
-    except BrokenPipeError:  # the reader of a pipe has had enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 1
-    except KeyboardInterrupt as stopped:
-        print(f"interrupted{': ' if stopped.args else ''}{stopped}", file=sys.stderr)
-        return 130
+        return _fail(f"error: {_explain(error)}", BAD_INPUT)
     except UserError as error:
-        return _refuse(str(error))
+        return _fail(f"error: {error}", BAD_INPUT)
     except RefusedError as error:
-        print(f"refused: {error}", file=sys.stderr)
-        return 3
-    return 0
+        return _fail(f"refused: {error}", REFUSED)
+    except KeyboardInterrupt as interrupt:  # its message says what is kept, see interrupts.py
+        return _fail(f"interrupted{': ' if interrupt.args else ''}{interrupt}", INTERRUPTED)
+    except BrokenPipeError:  # the reader of a pipe, such as `head`, has closed it
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return FAILED
+    return DONE
 
 
-def _refuse(reason: str) -> int:
-    print(f"error: {reason}", file=sys.stderr)
-    return 2
+def _fail(message: str, code: int) -> int:
+    print(message, file=sys.stderr)
+    return code
 
 
 def _explain(error: CycloptsError) -> str:
-    """In one line; of an unknown command without loading the known ones, as cyclopts would."""
+    """Return the error in one line. Cyclopts' own message for an unknown command would import every command."""
     extra = (error.unused_tokens or ["?"])[0]
     if isinstance(error, UnusedCliTokensError):
-        return f"don't know what to do with {extra!r}; see `ssil {' '.join(error.command_chain or ())} --help`"
+        return f"unexpected argument {extra!r}; see `ssil {' '.join(error.command_chain or ())} --help`"
     if not isinstance(error, UnknownCommandError):
         return " ".join(str(error).split())
     known = [name for name in error.app or () if not name.startswith("-")]

@@ -1,4 +1,4 @@
-"""`ssil grid`: methods x scenarios x seeds."""
+"""`ssil grid`: methods in scenarios with several seeds. `ssil paper` and `ssil claims` take some of its options."""
 
 import re
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ Item = TypeVar("Item")
 
 app = App(
     name="grid",
-    help_epilogue="""The file has the settings of all runs, and a table for each scenario and method:
+    help_epilogue="""The file has the settings of all runs, and one table per scenario and per method:
 
   seeds = [0, 1, 2]
   settings = { dataset = "digits", tasks = 5, backbone = "resnet14", epochs = 2 }
@@ -28,15 +28,15 @@ app = App(
   memory_per_class = 5
   [methods.ssil]
   [methods.ft]
-  method = "ft,il2m"        # the name of the table, if it is not said
+  method = "ft,il2m"        # by default the name of the table
 
-Runs go to OUT/SCENARIO/METHOD-SEED. Those that are done are not run again, one
-that was stopped goes on, one that fails stops no other. The same command on
-several machines with --part 1/3, 2/3, 3/3 and a shared OUT splits the work.
+Runs go to OUT/SCENARIO/METHOD-SEED. Finished runs are not run again, interrupted
+ones go on, and one that fails stops no other. The same command on several
+machines with --part 1/3, 2/3, 3/3 and a shared OUT splits the work.
 
 On a Ray cluster (pip install 'ssil[cluster]'), nodes need the data but no shared
-disk: records, predictions and checkpoints come to OUT as they are written. A run
-whose worker dies goes on from its last checkpoint, on whichever node.
+disk: records, predictions and checkpoints are copied to OUT as they are written.
+A run whose worker dies goes on from its last checkpoint, on any node.
 
 Examples:
   ssil grid configs/grids/glyphs-10.toml --dry-run
@@ -45,23 +45,21 @@ Examples:
   ssil report runs/glyphs-10 --out report""",
 )
 
-Jobs = Annotated[int, Parameter(help="runs at once; each takes its share of the cores")]
-Part = Annotated[str | None, Parameter(metavar="I/N", help="only every N-th run, from the I-th on")]
+Jobs = Annotated[int, Parameter(help="how many runs to train at once; they share the cores")]
+Part = Annotated[str | None, Parameter(metavar="I/N", help="only every N-th run, starting at the I-th")]
 DryRun = Annotated[
-    bool, Parameter(negative="", show_default=False, help="say what would be run, and about how long it takes")
+    bool, Parameter(negative="", show_default=False, help="print what would be run, and about how long it takes")
 ]
-ReadOnly = Annotated[
-    bool, Parameter(negative="", show_default=False, help="run nothing, say what the finished runs tell")
-]
-Out = Annotated[Path, Parameter(help="where the runs are, or go; what is made of them goes beside them")]
-DataRoot = Annotated[Path | None, Parameter(help="where downloads are or go (default: $SSIL_DATA)")]
+ReadOnly = Annotated[bool, Parameter(negative="", show_default=False, help="run nothing, use only finished runs")]
+Out = Annotated[Path, Parameter(help="the directory of the runs and of the results made from them")]
+DataRoot = Annotated[Path | None, Parameter(help="the directory of downloaded data sets (default: $SSIL_DATA)")]
 
 RAY = Group("On a Ray cluster", sort_key=1)
 
 
 @app.default
 def grid(
-    spec: Annotated[Path, Parameter(help="a TOML file, see below")],
+    spec: Annotated[Path, Parameter(help="a TOML file, described below")],
     /,
     *,
     out: Annotated[Path | None, Parameter(help="where the runs go (default: runs/ and the file's name)")] = None,
@@ -71,22 +69,22 @@ def grid(
     on: Annotated[Literal["ray"] | None, Parameter(group=RAY, help="run on a cluster instead of --jobs here")] = None,
     address: Annotated[
         str | None,
-        Parameter(group=RAY, metavar="HOST:PORT|auto", help="of the cluster (default: $RAY_ADDRESS, or one here)"),
+        Parameter(group=RAY, metavar="HOST:PORT|auto", help="the cluster (default: $RAY_ADDRESS, or a new one)"),
     ] = None,
-    cpus: Annotated[float | None, Parameter(group=RAY, help="CPUs a run, which are its threads (default: 1)")] = None,
-    gpus: Annotated[float | None, Parameter(group=RAY, help="GPUs a run, such as 0.5 (default: 0)")] = None,
+    cpus: Annotated[float | None, Parameter(group=RAY, help="CPUs per run, also its threads (default: 1)")] = None,
+    gpus: Annotated[float | None, Parameter(group=RAY, help="GPUs per run, such as 0.5 (default: 0)")] = None,
     retries: Annotated[
-        int | None, Parameter(group=RAY, help="times a run goes on after its worker died (default: 3)")
+        int | None, Parameter(group=RAY, help="how often a run goes on after its worker died (default: 3)")
     ] = None,
 ) -> None:
-    """Run methods in scenarios with seeds, as many at once as you like; go on where it stopped."""
+    """Run methods in scenarios with several seeds, some at once; go on where it stopped."""
     from ssil.benchmark.grid.cells import finished
     from ssil.benchmark.grid.grid_file import read_spec
     from ssil.benchmark.results import find_runs
     from ssil.cli.grid_display import run_missing, seed_table  # imports torch
 
     cluster = _cluster(on, jobs, address=address, cpus=cpus, gpus=gpus, retries=retries)
-    root, cells = out or Path("runs") / spec.stem, some(read_spec(spec), part)
+    root, cells = out or Path("runs") / spec.stem, select_part(read_spec(spec), part)
     complete = run_missing(cells, root, jobs, dry_run, cluster)
     if dry_run:
         return
@@ -101,25 +99,25 @@ def grid(
 
 
 def _cluster(on: str | None, jobs: int, **asked: Any) -> "Cluster | None":
-    """What the flags say of it."""
+    """Return the cluster that the flags describe, or None without `--on`."""
     given = {name: value for name, value in asked.items() if value is not None}
     if on is None:
         if given:
-            raise UserError(f"{next(iter(given))}: only a grid on a cluster has it; add --on ray")
+            raise UserError(f"{next(iter(given))}: only for a grid on a cluster; add --on ray")
         return None
     if jobs != 1:
-        raise UserError("jobs: on a cluster, --cpus and --gpus decide how many runs there are at once")
+        raise UserError("jobs: on a cluster, --cpus and --gpus decide how many runs train at once; leave it out")
     if not find_spec("ray"):
         raise UserError("on: ray is missing; install it with pip install 'ssil[cluster]'")
-    from ssil.benchmark.grid.cluster import Cluster  # brings ray and torch
+    from ssil.benchmark.grid.cluster import Cluster  # imports ray and torch
 
     return Cluster(**given)
 
 
-def some(cells: Sequence[Item], part: str | None) -> Sequence[Item]:
-    """Every n-th cell from the i-th on.
+def select_part(cells: Sequence[Item], part: str | None) -> Sequence[Item]:
+    """Return every N-th cell starting at the I-th, for a `part` "I/N"; all of them if it is None.
 
-    >>> some([*"abcde"], "2/3")
+    >>> select_part([*"abcde"], "2/3")
     ['b', 'e']
     """
     if part is None:

@@ -62,7 +62,7 @@ def _description(recipe: Recipe) -> RenderableType:
         profiles.add_row(setting, *(escape(_value(value)) for value in values))
     doc = escape(_one_line_paragraphs(inspect.getdoc(recipe.build) or ""))
     text = f"[bold]{recipe.name}[/]\n{doc}\n\nNeeds: {escape(_needs_text(recipe))}.\n"
-    return Group(text, *([options, ""] if recipe.options else []), profiles, "")
+    return Group(text, Group(options, "") if recipe.options else Group(), profiles, "")
 
 
 def _one_line_paragraphs(text: str) -> str:

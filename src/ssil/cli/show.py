@@ -36,9 +36,9 @@ HARDEST = 5
 
 @app.default
 def show(
-    directory: Annotated[Path, Parameter(help="the --out directory of a run; more may follow")],
+    directory: Annotated[Path, Parameter(help="the --out directory of a run")],
     /,
-    *more: Path,
+    *more: Annotated[Path, Parameter(help="directories of further runs")],
     metrics: Annotated[
         bool,
         Parameter(negative="", show_default=False, help="add intervals, calibration and more, from arrays/"),

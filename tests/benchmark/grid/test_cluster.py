@@ -189,7 +189,7 @@ def test_what_is_told_is_a_whole_state(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("flags", "reason"),
     [
-        (("--gpus", "0.5"), "gpus: only a grid on a cluster has it; add --on ray"),
+        (("--gpus", "0.5"), "gpus: only for a grid on a cluster; add --on ray"),
         (("--on", "ray", "--jobs", "2"), "jobs: on a cluster, --cpus and --gpus decide"),
         (("--on", "ray", "--cpus", "0"), "cpus: 0 is not a number of CPUs"),
         (("--on", "ray", "--gpus", "1.5"), "gpus: 1.5 is neither a share of a GPU nor a number"),
