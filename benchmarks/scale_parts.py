@@ -27,10 +27,10 @@ from ssil.learning.execution import ExecutionContext
 from ssil.learning.memory import FixedBudget, Memory, by_class, herding, random_selection, update
 from ssil.learning.method import Phase
 from ssil.learning.registry import configure
-from ssil.learning.scorers import NearestMean
 from ssil.learning.snapshot import MAIN, Scorer, Snapshot, Work
 from ssil.learning.task import Progress
 from ssil.learning.trainer import Trainer
+from ssil.methods.icarl import NearestMean
 from ssil.nn.network import Output
 
 WIDTH, TASKS, EXEMPLARS, IMAGES, BATCH, REPLAYED = 512, 10, 5, 10, 128, 32

@@ -22,8 +22,9 @@ from ssil.core.classes import ClassTable
 from ssil.core.errors import UserError
 from ssil.data.augmentation import Transform
 from ssil.learning.registry import configure, recipes
-from ssil.learning.scorers import Rectified, Rescaled
 from ssil.learning.snapshot import MAIN, Scorer, Snapshot, freeze
+from ssil.methods.il2m import Rectified
+from ssil.methods.scail import Rescaled
 from ssil.nn.heads import LinearHead
 from ssil.nn.network import Network, Output, build
 

@@ -15,8 +15,8 @@ from ssil.classifier.model_directory import ModelDirectory
 from ssil.classifier.prediction import Classifier, predict
 from ssil.classifier.update import update
 from ssil.cli import main
-from ssil.learning.scorers import Rectified
 from ssil.learning.snapshot import Scorer
+from ssil.methods.il2m import Rectified
 from tiny_classifiers import labelled_images, settings
 
 

@@ -1,5 +1,6 @@
 """`ssil methods`."""
 
+import inspect
 import json
 from pathlib import Path
 from typing import Any
@@ -7,6 +8,7 @@ from typing import Any
 import pytest
 
 from ssil.cli import main
+from ssil.cli.methods import described
 from ssil.learning.registry import recipes
 
 
@@ -27,11 +29,21 @@ def test_a_method(capsys: pytest.CaptureFixture[str]) -> None:
     shown = capsys.readouterr().out
     assert "softmax" in shown
     assert "separate | joint" in shown
-    assert "`min_group` is a departure" in shown
+    assert "min_group" in shown
+    assert "A departure. A softmax over fewer old or new classes" in shown
     (entry,) = _objects(["methods", "ssil"], capsys)
     assert entry["options"]["temperature"] == {"type": "float", "default": 2.0}
     assert [entry["profiles"][name]["kd_tau_sq"] for name in ("paper", "official", "quick")] == [False, True, False]
     assert entry["profiles"]["quick"]["epochs"] < entry["profiles"]["paper"]["epochs"]
+
+
+@pytest.mark.parametrize("name", recipes())
+def test_every_option_of_a_method_is_described(name: str) -> None:
+    """In its own docstring, or in that of the method of which it is a setting."""
+    recipe = recipes()[name]
+    text, meanings = described(inspect.getdoc(recipe.build) or "")
+    assert list(meanings) == list(recipe.options) or "options are among those of `ssil`" in text
+    assert all(meanings.values())
 
 
 def test_a_method_with_an_option_that_must_be_given(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -10,18 +10,18 @@ from torch import Tensor
 from ssil.core.classes import ClassTable
 from ssil.core.randomness import Randomness
 from ssil.learning.batches import Pool
-from ssil.learning.image_selection import in_total, per_class, without
+from ssil.learning.image_selection import all_but, balanced, hold_out_in_total, hold_out_per_class
 from ssil.learning.memory import FixedBudget, GrowingBudget, Memory, MemoryBudget, by_class, random_selection, update
 from ssil.learning.method import Choice
 
 some = settings(max_examples=40, deadline=None)
 sizes = st.lists(st.integers(1, 40), min_size=1, max_size=4)
 RANDOM = Randomness(3)
-SPLITS = (partial(per_class, share=0.1), partial(in_total, share=0.1))
+SPLITS = (partial(hold_out_per_class, share=0.1), partial(hold_out_in_total, share=0.1))
 
 
 def task(old: Sequence[int], new: Sequence[int]) -> tuple[Pool, ClassTable]:
-    """So many exemplars and so many new images of each class, scattered over the training set."""
+    """A task with `old` exemplars and `new` images of each class, scattered over the training set."""
     labels = torch.repeat_interleave(torch.tensor([*old, *new]))
     index = torch.randperm(len(labels), generator=torch.Generator().manual_seed(0))
     label_of = torch.empty_like(labels).scatter_(0, index, labels)
@@ -43,7 +43,7 @@ def ids(indices: Tensor) -> set[int]:
 def test_training_and_validation_share_nothing(split: Choice, old: list[int], new: list[int]) -> None:
     """And lose nothing; each image stays on its side, a class keeps at least half, and the split is a function."""
     pool, classes = task(old, new)
-    held, rest = split(pool, classes, RANDOM), without(split)(pool, classes, RANDOM)
+    held, rest = split(pool, classes, RANDOM), all_but(split)(pool, classes, RANDOM)
     for whole, out, left in ((pool.new, held.new, rest.new), (pool.old, held.old, rest.old)):
         assert ids(out) | ids(left) == ids(whole)
         assert len(out) + len(left) == len(whole)
@@ -62,13 +62,13 @@ def test_per_class_counts_are_equal(old: list[int], new: list[int]) -> None:
     expected = [each if size > 1 else 0 for size in old + new]
     if max(old) == 1 or max(new) == 1:
         expected = [0] * len(expected)
-    held = per_class(pool, classes, RANDOM, 0.1)
+    held = hold_out_per_class(pool, classes, RANDOM, 0.1)
     assert counts(held.all, pool.labels, classes.seen) == expected
 
 
 def test_the_first_of_each_class_are_held_out_per_class() -> None:
     pool, classes = task(old=[30, 25], new=[100, 60])
-    held = per_class(pool, classes, RANDOM, 0.1)
+    held = hold_out_per_class(pool, classes, RANDOM, 0.1)
     assert torch.equal(held.old, torch.cat([pool.old[:2], pool.old[30:32]]))
     select = random_selection(RANDOM)
     assert torch.equal(held.new, torch.cat([select(2, pool.new[:100], 2), select(3, pool.new[100:], 2)]))
@@ -77,7 +77,7 @@ def test_the_first_of_each_class_are_held_out_per_class() -> None:
 def test_a_total_is_shared_by_the_classes_of_each_side() -> None:
     """27 % of 30 exemplars are 8: 2 of each old class and one more of the two largest; 8 // 3 of each new class."""
     pool, classes = task(old=[9, 11, 10], new=[20, 20, 5])
-    held = in_total(pool, classes, RANDOM, 0.27)
+    held = hold_out_in_total(pool, classes, RANDOM, 0.27)
     assert counts(held.all, pool.labels, 6) == [2, 3, 3, 2, 2, 2]
     assert ids(held.old) == ids(torch.cat([pool.old[7:9], pool.old[17:20], pool.old[27:30]]))
     kept = random_selection(RANDOM)(3, pool.new[:20], 18)
@@ -86,16 +86,16 @@ def test_a_total_is_shared_by_the_classes_of_each_side() -> None:
 
 def test_of_equally_large_classes_the_first_to_arrive_give_more() -> None:
     pool, classes = task(old=[10, 10, 10], new=[9, 9])
-    assert counts(in_total(pool, classes, RANDOM, 0.134).old, pool.labels, 3) == [2, 1, 1]
+    assert counts(hold_out_in_total(pool, classes, RANDOM, 0.134).old, pool.labels, 3) == [2, 1, 1]
 
 
 @pytest.mark.parametrize(
     ("split", "old", "new"),
     [
-        (per_class, [1, 1], [50, 50]),
-        (per_class, [20, 20], [1]),
-        (in_total, [3, 2], [50, 50]),
-        (in_total, [5] * 10, [50] * 10),
+        (hold_out_per_class, [1, 1], [50, 50]),
+        (hold_out_per_class, [20, 20], [1]),
+        (hold_out_in_total, [3, 2], [50, 50]),
+        (hold_out_in_total, [5] * 10, [50] * 10),
     ],
     ids=["exemplars of one", "a new class of one", "a tenth of five", "fewer than new classes"],
 )
@@ -103,7 +103,7 @@ def test_nothing_is_held_out_if_one_side_has_none(split: Callable[..., Pool], ol
     """The last: 5 of 50 exemplars, 5 a class, are none for each of 10 new classes."""
     pool, classes = task(old, new)
     assert len(split(pool, classes, RANDOM, 0.1).all) == 0
-    assert torch.equal(without(partial(split, share=0.1))(pool, classes, RANDOM).all, pool.all)
+    assert torch.equal(all_but(partial(split, share=0.1))(pool, classes, RANDOM).all, pool.all)
 
 
 def test_more_images_of_an_old_class_are_trained_on() -> None:
@@ -117,7 +117,7 @@ def test_more_images_of_an_old_class_are_trained_on() -> None:
 def stream(images: Sequence[Sequence[int]], budget: MemoryBudget, first: bool) -> list[tuple[set[int], set[int]]]:
     """The images trained on and held out in each task; `first`: whether the first task holds any out."""
     labels = torch.repeat_interleave(torch.tensor([count for counts in images for count in counts]))
-    split = partial(per_class, share=0.1)
+    split = partial(hold_out_per_class, share=0.1)
     memory, classes, parts = Memory(), ClassTable(), []
     for new in images:
         classes = classes.extend(["?"] * len(new))
@@ -154,3 +154,58 @@ def test_per_class_validates_on_what_the_first_task_alone_has_trained_on(
         trained |= learnt
         assert not held & trained
     assert parts[1][1] & parts[0][0]
+
+
+# The balanced set
+
+
+def with_exemplars(exemplars: list[int], new: list[int], more: int = 0) -> tuple[Pool, ClassTable, Memory]:
+    """A task with `exemplars` of each old class, `new` images of each new class and `more` new images of class 0.
+
+    Exemplars have the higher indices, each class's most valuable the highest.
+    """
+    classes = ClassTable().extend(["old"] * len(exemplars)).extend(["new"] * len(new))
+    fresh = [0] * more + [label for label, count in enumerate(new, len(exemplars)) for _ in range(count)]
+    held = [label for label, count in enumerate(exemplars) for _ in range(count)]
+    labels = torch.tensor(fresh + held)
+    groups = by_class(torch.arange(len(fresh), len(labels)), labels)
+    memory = Memory(tuple(groups[label].flip(0) for label in range(len(exemplars))))
+    return Pool(torch.arange(len(fresh)), memory.indices, labels), classes, memory
+
+
+few = st.lists(st.integers(1, 6), min_size=1, max_size=4)
+
+
+@given(few, few, st.integers(0, 3))
+@settings(max_examples=30, deadline=None)
+def test_a_balanced_set_has_equally_many_images_of_each_class(exemplars: list[int], new: list[int], more: int) -> None:
+    """q of each, q the size of the smallest class; the exemplars are the memory's first."""
+    pool, classes, memory = with_exemplars(exemplars, new, more)
+    chosen = balanced(pool, classes, RANDOM)
+    q = min(exemplars + new)
+    assert pool.labels[chosen.all].bincount().tolist() == [q] * classes.seen
+    assert len(chosen.all.unique()) == q * classes.seen
+    assert set(chosen.new.tolist()) <= set(pool.new.tolist())
+    assert torch.equal(chosen.old, torch.cat([kept[:q] for kept in memory.exemplars]))
+    assert chosen.labels is pool.labels
+
+
+def test_the_balanced_sets_new_images_are_those_that_a_random_memory_keeps() -> None:
+    pool, classes, memory = with_exemplars(exemplars=[2, 3], new=[7, 5])
+    chosen = balanced(pool, classes, RANDOM)
+    kept = update(memory, by_class(pool.new, pool.labels), classes, GrowingBudget(2), random_selection(RANDOM))
+    assert torch.equal(chosen.new, torch.cat(kept.exemplars[2:]))
+    assert not torch.equal(chosen.new, balanced(pool, classes, Randomness(4)).new)
+
+
+def test_one_exemplar_makes_a_balanced_set_of_one_image_a_class() -> None:
+    pool, classes, _ = with_exemplars(exemplars=[1, 3], new=[5])
+    assert pool.labels[balanced(pool, classes, RANDOM).all].tolist() == [2, 0, 1]
+
+
+def test_new_images_of_old_classes_take_no_part_in_the_balanced_set() -> None:
+    """Nor do they raise its size: an old class counts by its exemplars."""
+    pool, classes, memory = with_exemplars(exemplars=[1, 2], new=[4], more=3)
+    chosen = balanced(pool, classes, RANDOM)
+    assert chosen.old.tolist() == [memory.exemplars[0][0], memory.exemplars[1][0]]
+    assert pool.labels[chosen.new].tolist() == [2]

@@ -13,7 +13,7 @@ import tiny_runs
 from phase_plans import Scaled, cross_entropy, equal
 from ssil.benchmark.runner import RunObserver, run
 from ssil.core.classes import ClassTable
-from ssil.learning import stages
+from ssil.learning import image_selection, stages
 from ssil.learning.batches import Mixed
 from ssil.learning.method import Method, Moment, Parts, Phase, Stage, Term, mean
 from ssil.learning.schedule import Training
@@ -66,7 +66,12 @@ def everything(training: Training) -> Method:
             common("expert", start="previous", keep_as="expert", gradients=jolt, project=stages.keep_old_rows),
             common("main", start="previous", teachers=(*old, "expert"), keep_as="student"),
             Stage("shrink", shrink),
-            common("tuning", trained="head", teachers=("student", "expert"), images=stages.balanced if old else None),
+            common(
+                "tuning",
+                trained="head",
+                teachers=("student", "expert"),
+                images=image_selection.balanced if old else None,
+            ),
             common("fit", trained="scorer"),
             Stage("after", shrink),
         )

@@ -11,13 +11,12 @@ import oracles
 from ssil.core.classes import ClassTable
 from ssil.core.errors import UserError
 from ssil.learning.batches import Mixed
-from ssil.learning.image_selection import in_total, per_class
+from ssil.learning.image_selection import hold_out_in_total, hold_out_per_class
 from ssil.learning.method import Choice, Phase, Stage
 from ssil.learning.registry import configure
 from ssil.learning.schedule import Schedule
 from ssil.learning.snapshot import Scorer, Step, TeacherOutput
-from ssil.learning.stages import weighed_by_classes
-from ssil.methods.bic import Correction, bias_loss
+from ssil.methods.bic import Correction, bias_loss, distillation_loss
 from ssil.nn.heads import LinearHead
 from ssil.nn.network import Output
 
@@ -79,15 +78,15 @@ def test_lambda_is_the_share_of_old_classes(classes: ClassTable) -> None:
         zip(oracles.rows(mine.detach()), labels, oracles.rows(corrected), strict=True)
     ):
         assert sum(term.values[row].item() for term in terms.values()) == pytest.approx(
-            oracles.weighed_by_classes(scores, label, teacher, 2.0)
+            oracles.weighted_by_class_shares(scores, label, teacher, 2.0)
         )
-        slopes = oracles.slopes(lambda z, y=label, t=teacher: oracles.weighed_by_classes(z, y, t, 2.0), scores)  # type: ignore[misc]
+        slopes = oracles.slopes(lambda z, y=label, t=teacher: oracles.weighted_by_class_shares(z, y, t, 2.0), scores)  # type: ignore[misc]
         assert (6 * gradient[row]).tolist() == pytest.approx(slopes, abs=1e-8)
 
 
 def test_the_first_task_is_cross_entropy() -> None:
     values, first = logits(4, 3), ClassTable(("?",) * 3, (0, 3))
-    terms = weighed_by_classes(2.0)(step(values, [0, 1, 2, 0], first))
+    terms = distillation_loss(step(values, [0, 1, 2, 0], first), temperature=2.0)
     assert list(terms) == ["ce"]
     assert torch.equal(terms["ce"].values, F.cross_entropy(values, torch.tensor([0, 1, 2, 0]), reduction="none"))
 
@@ -160,7 +159,9 @@ def test_the_correction_takes_twice_the_main_epochs() -> None:
     assert phase("bias", **ORIGINAL).schedule.momentum == 0.9
 
 
-@pytest.mark.parametrize(("profile", "rule"), [("paper", per_class), ("quick", per_class), ("official", in_total)])
+@pytest.mark.parametrize(
+    ("profile", "rule"), [("paper", hold_out_per_class), ("quick", hold_out_per_class), ("official", hold_out_in_total)]
+)
 def test_the_split_of_each_profile(profile: str, rule: Choice) -> None:
     images = phase("bias", profile).images
     assert isinstance(images, partial)

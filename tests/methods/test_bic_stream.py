@@ -15,7 +15,7 @@ from followed_methods import IMAGES, TaskTrace, copied, follow, plan_for
 from ssil.benchmark.run_setup import Plan
 from ssil.learning.batches import Pool
 from ssil.learning.engine import learn, start
-from ssil.learning.image_selection import per_class
+from ssil.learning.image_selection import hold_out_per_class
 from ssil.learning.memory import Memory, by_class, random_selection, update
 from ssil.learning.method import Method, Phase, Stage
 from ssil.learning.snapshot import MAIN, Scorer, Snapshot
@@ -65,7 +65,7 @@ def test_held_out_images_are_not_trained_on(lessons: tuple[TaskTrace, ...], data
     plan = plan_for("bic", dataset)
     for lesson in lessons[1:]:
         pool = Pool(lesson.task.indices, lesson.memory.indices, plan.context.samples.labels)
-        held = per_class(pool, lesson.task.classes, plan.context.random, 0.1)
+        held = hold_out_per_class(pool, lesson.task.classes, plan.context.random, 0.1)
         main = [seen for seen in lesson.calls if seen.phase.name == "main"]
         assert main
         assert not torch.isin(torch.cat([seen.indices for seen in main]), held.all).any()
@@ -129,7 +129,9 @@ def biased(plan: Plan) -> tuple[Progress, Snapshot, Tensor, Tensor]:
     assert isinstance(trained.network.head.bias, Tensor)
     trained.network.head.bias[task.classes.old :] += 6.0
     learnt = learn(only, snapshot, memory, task, context, progress)
-    held = per_class(Pool(task.indices, memory.indices, context.samples.labels), task.classes, context.random, 0.1).all
+    held = hold_out_per_class(
+        Pool(task.indices, memory.indices, context.samples.labels), task.classes, context.random, 0.1
+    ).all
     return progress, learnt, context.outputs(learnt.network, held).logits, context.samples.labels[held]
 
 
@@ -174,6 +176,6 @@ def test_original_holds_out_in_the_first_task(dataset: Path) -> None:
     first = follow("bic", dataset, validation="original")[0]
     plan = plan_for("bic", dataset)
     pool = Pool(first.task.indices, first.task.indices[:0], plan.context.samples.labels)
-    held = per_class(pool, first.task.classes, plan.context.random, 0.1).all
+    held = hold_out_per_class(pool, first.task.classes, plan.context.random, 0.1).all
     assert len(held) > 0
     assert not torch.isin(torch.cat(first.fetched), held).any()

@@ -21,8 +21,8 @@ from ssil.learning.batches import Mixed
 from ssil.learning.memory import GrowingBudget, Memory, herding, random_selection
 from ssil.learning.method import Phase
 from ssil.learning.registry import configure
-from ssil.learning.scorers import NearestMean
 from ssil.learning.snapshot import MAIN, Scorer, Snapshot, Step, TeacherOutput
+from ssil.methods.icarl import NearestMean
 from ssil.nn.heads import LinearHead
 from ssil.nn.network import Output
 

@@ -12,8 +12,8 @@ import tiny_runs
 from followed_methods import IMAGES, follow, plan_for
 from ssil.core.classes import ClassTable
 from ssil.learning.registry import configure
-from ssil.learning.scorers import Rectified, RectifiedLogits
 from ssil.learning.snapshot import MAIN
+from ssil.methods.il2m import Rectified, RectifiedLogits
 from ssil.nn.network import Output
 
 THREE = task_ends.table(3, 1, 2)

@@ -17,8 +17,8 @@ from ssil.benchmark.runner import run
 from ssil.core.errors import UserError
 from ssil.learning.metrics import top5
 from ssil.learning.registry import configure
-from ssil.learning.scorers import Rescaled
 from ssil.learning.snapshot import MAIN
+from ssil.methods.scail import Rescaled
 from ssil.nn.heads import LinearHead
 from ssil.nn.network import Output
 

@@ -17,9 +17,8 @@ from ssil.learning.memory import Memory
 from ssil.learning.method import Method, Phase, Stage
 from ssil.learning.registry import configure
 from ssil.learning.schedule import Schedule
-from ssil.learning.snapshot import MAIN, Scorer, Work
-from ssil.learning.stages import alignment
-from ssil.methods.wa import Aligned
+from ssil.learning.snapshot import MAIN, Scorer, Step, TeacherOutput, Work
+from ssil.methods.wa import Aligned, alignment
 from ssil.nn.heads import LinearHead
 from ssil.nn.network import Network, Output
 from ssil.nn.resnet import Backbone
@@ -146,6 +145,22 @@ def test_the_clamp_is_an_option_of_both_variants() -> None:
     assert torch.equal(aligned(weight, clamp=True).network.head.weight, weight)
     (gamma,) = aligned(weight, variant="original", clamp=False).scorers[MAIN].buffers()
     assert gamma.item() == pytest.approx(oracles.alignment(oracles.rows(weight), 3, 1))
+
+
+# The loss
+
+
+def test_lambda_is_the_share_of_old_classes() -> None:
+    """Against the equation, with the teacher's aligned scores and not its logits."""
+    mine, scores, labels = random(6, 5), random(6, 3), [0, 1, 2, 3, 4, 3]
+    teacher = TeacherOutput(Output(-scores, scores), scores)
+    batch = Step(
+        torch.tensor(labels), Output(mine, mine), TWO, {"old": teacher}, torch.ones(0), LinearHead(1), Scorer()
+    )
+    terms = main().loss(batch)
+    for row, (logits, label, target) in enumerate(zip(oracles.rows(mine), labels, oracles.rows(scores), strict=True)):
+        expected = oracles.weighted_by_class_shares(logits, label, target, 2.0)
+        assert sum(term.values[row].item() for term in terms.values()) == pytest.approx(expected)
 
 
 # The plan

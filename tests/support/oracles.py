@@ -1,4 +1,4 @@
-"""The equations again, literally: Python floats (float64) and loops, nothing shared with the package."""
+"""The equations once more, written literally: Python floats (float64) and loops, nothing shared with the package."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -64,7 +64,7 @@ def rows(scores: Tensor) -> list[list[float]]:
 
 
 def herding_gap(features: Sequence[Vector], picked: Sequence[int]) -> float:
-    """The distance from the mean of all to the mean of the picked (features as given: of unit norm)."""
+    """The distance from the mean of all features (of unit norm) to the mean of the picked ones."""
     mean, centre = [], []
     for d in range(len(features[0])):
         mean.append(math.fsum(f[d] for f in features) / len(features))
@@ -98,7 +98,7 @@ def proxy_scores(feature: Vector, classes: Sequence[Sequence[Vector]]) -> list[f
 
 
 def margin_ranking(cosines: Vector, label: int, old: int, margin: float, top: int) -> float:
-    """For a sample of an old class."""
+    """LUCIR, Eq. 8, for a sample of an old class."""
     hardest = sorted(cosines[old:], reverse=True)[:top]
     total = 0.0
     for rival in hardest:
@@ -139,16 +139,16 @@ def nca_hinged(scores: Vector, label: int, scale: float, margin: float) -> float
 
 
 def sigmoid_cross_entropy(scores: Vector, targets: Vector) -> float:
-    """iCaRL's original loss: one binary question for each output, and their mean."""
+    """iCaRL's original loss (Alg. 3): the mean over the outputs of their binary cross-entropies."""
     total = 0.0
     for score, target in zip(scores, targets, strict=True):
-        chance = 1 / (1 + math.exp(-score))
-        total -= target * math.log(chance) + (1 - target) * math.log(1 - chance)
+        probability = 1 / (1 + math.exp(-score))
+        total -= target * math.log(probability) + (1 - target) * math.log(1 - probability)
     return total / len(scores)
 
 
 def class_mean(features: Sequence[Vector]) -> list[float]:
-    """iCaRL's: the mean of unit features, of length 1."""
+    """iCaRL's class mean: the mean of unit features, brought to length 1."""
     units = [unit(feature) for feature in features]
     return unit([math.fsum(feature[d] for feature in units) / len(units) for d in range(len(units[0]))])
 
@@ -160,7 +160,7 @@ def nearest_mean(feature: Vector, means: Sequence[Vector]) -> list[float]:
 def rectified(
     values: Vector, initial: Vector, current: Vector, confidence: Vector, bounds: Sequence[int]
 ) -> list[float]:
-    """IL2M's rule."""
+    """IL2M, Eq. 1."""
     old = bounds[-2]
     if max(range(len(values)), key=lambda c: values[c]) < old:
         return list(values)
@@ -191,14 +191,14 @@ def rescaled(initial: Sequence[Vector], bounds: Sequence[int]) -> list[list[floa
     return result
 
 
-def weighed_by_classes(scores: Vector, label: int, teacher: Vector, temperature: float) -> float:
+def weighted_by_class_shares(scores: Vector, label: int, teacher: Vector, temperature: float) -> float:
     """BiC and WA: (1 - lambda) CE + lambda GKD, lambda the share of old classes."""
     share = len(teacher) / len(scores)
     return (1 - share) * cross_entropy(scores, label) + share * gkd(scores, teacher, temperature)
 
 
 def corrected(scores: Vector, old: int, alpha: float, beta: float) -> list[float]:
-    """BiC's correction of the newest block."""
+    """BiC, Eq. 4: the correction of the newest task's block."""
     return [alpha * score + beta if c >= old else score for c, score in enumerate(scores)]
 
 
@@ -209,7 +209,7 @@ def alignment(rows: Sequence[Vector], old: int, order: int) -> float:
 
 
 def unsure(scores: Vector) -> float:
-    """UW's teacher C of an exemplar: KL(uniform || softmax)."""
+    """UW's confidence loss of teacher C for an exemplar: KL(uniform || softmax)."""
     return divergence([1 / len(scores)] * len(scores), softmax(scores))
 
 

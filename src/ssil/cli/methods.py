@@ -1,6 +1,7 @@
 """`ssil methods`: the list of methods, or the options and settings of one."""
 
 import inspect
+import re
 from dataclasses import asdict, fields
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
@@ -60,14 +61,29 @@ def _description(recipe: Recipe) -> RenderableType:
     profiles = table("setting", *(f"{profile} profile" for profile in PROFILES))
     for setting, values in _settings_by_profile(recipe).items():
         profiles.add_row(setting, *(escape(_value(value)) for value in values))
-    doc = escape(_one_line_paragraphs(inspect.getdoc(recipe.build) or ""))
-    text = f"[bold]{recipe.name}[/]\n{doc}\n\nNeeds: {escape(_needs_text(recipe))}.\n"
-    return Group(text, Group(options, "") if recipe.options else Group(), profiles, "")
+    text, meanings = described(inspect.getdoc(recipe.build) or "")
+    explained = Table.grid(padding=(0, 2, 0, 1))
+    for option, meaning in meanings.items():
+        explained.add_row(option, escape(meaning))
+    return Group(
+        f"[bold]{recipe.name}[/]\n{escape(text)}\n\nNeeds: {escape(_needs_text(recipe))}.\n",
+        Group(options, "") if recipe.options else Group(),
+        Group(explained, "") if meanings else Group(),
+        Group(profiles, ""),
+    )
 
 
-def _one_line_paragraphs(text: str) -> str:
-    """Return the text with each paragraph on one line, for the terminal to wrap."""
-    return "\n\n".join(" ".join(paragraph.split()) for paragraph in text.split("\n\n"))
+def described(doc: str) -> tuple[str, dict[str, str]]:
+    r"""Split a docstring into its paragraphs, one line each for the terminal to fold, and its Args by name.
+
+    >>> described("Deep: a method.\n\nArgs:\n    depth: How deep\n        it is.\n    width: How wide.")
+    ('Deep: a method.', {'depth': 'How deep it is.', 'width': 'How wide.'})
+    """
+    before, _, arguments = doc.partition("\n\nArgs:\n")
+    arguments, _, after = arguments.partition("\n\n")
+    paragraphs = f"{before}\n\n{after}".rstrip().split("\n\n")
+    entries = (" ".join(entry.split()).partition(": ") for entry in re.split(r"(?m)^ {4}(?=\w)", arguments)[1:])
+    return "\n\n".join(" ".join(part.split()) for part in paragraphs), {name: text for name, _, text in entries}
 
 
 def _needs(recipe: Recipe) -> Needs | None:

@@ -1,4 +1,7 @@
-"""The loss terms that methods share: pure functions of a network's output, one value per sample, never a mean."""
+"""Loss terms by equation: pure functions of a network's output that return one value per sample, never a mean.
+
+A method's file adds the terms up with its weights. Equation numbers are those of the paper named beside them.
+"""
 
 from collections.abc import Sequence
 from functools import lru_cache
@@ -10,12 +13,17 @@ from torch.nn import functional as F
 
 
 def cross_entropy(logits: Tensor, labels: Tensor) -> Tensor:
-    """CE: one softmax over all seen classes."""
+    """CE: one softmax over all seen classes (SS-IL, Eq. 4)."""
     return F.cross_entropy(logits, labels, reduction="none")
 
 
 def separated_cross_entropy(logits: Tensor, labels: Tensor, old: int) -> Tensor:
-    """CE-SS: a softmax over the first `old` classes for their samples, another over the new classes for theirs.
+    """CE-SS, the separated softmax (SS-IL, Eq. 7): each sample's softmax is over old or over new classes alone.
+
+    Args:
+        logits: The student's, one column per class seen.
+        labels: A label below `old` puts its sample among the old ones.
+        old: The number of old classes. Without any, this is `cross_entropy`.
 
     >>> logits = torch.tensor([[0.0, 0.0, 9.0, 9.0, 9.0]]).expand(2, -1)
     >>> separated_cross_entropy(logits, torch.tensor([1, 4]), old=2).exp()
@@ -29,12 +37,21 @@ def separated_cross_entropy(logits: Tensor, labels: Tensor, old: int) -> Tensor:
 
 
 def gkd(student: Tensor, teacher: Tensor, temperature: float) -> Tensor:
-    """KL(teacher || student) of one softmax over all old classes: the teacher's, the first of the student's."""
+    """GKD, general distillation (SS-IL, Eq. 2): KL(teacher || student) of one softmax over all old classes.
+
+    The old classes are all of the teacher's, and the first ones of the student's.
+    """
     return tkd(student, teacher, (0, teacher.shape[1]), temperature)
 
 
 def tkd(student: Tensor, teacher: Tensor, bounds: Sequence[int], temperature: float) -> Tensor:
-    """The sum over the blocks of old classes of KL(teacher || student), each with a softmax of its own.
+    """TKD, task-wise distillation (SS-IL, Eq. 3): the sum over old tasks of KL(teacher || student), a softmax for each.
+
+    Args:
+        student: Logits, of which the first `bounds[-1]` columns are used.
+        teacher: Logits of the old classes.
+        bounds: Where the tasks' blocks of classes begin and end: 0, C_1, C_2, ...
+        temperature: The tau by which logits are divided. The loss is not multiplied by its square.
 
     >>> teacher, student = torch.tensor([[1.0, 2.0, 3.0, 4.0]]), torch.tensor([[6.0, 7.0, 3.0, 4.0, 5.0]])
     >>> bool(tkd(student, teacher, bounds=(0, 2, 4), temperature=2.0) < 1e-6 < gkd(student, teacher, temperature=2.0))
@@ -45,7 +62,10 @@ def tkd(student: Tensor, teacher: Tensor, bounds: Sequence[int], temperature: fl
 
 
 class _BlockKL(torch.autograd.Function):
-    """The gradient in closed form, (p - p') / temperature: exactly 0 for equal models, and no graph of the softmax."""
+    """TKD with its gradient in closed form, (p - p') / temperature.
+
+    The gradient is exactly 0 for equal models, and the softmax's intermediate results need not be kept.
+    """
 
     @staticmethod
     def forward(
@@ -64,7 +84,7 @@ class _BlockKL(torch.autograd.Function):
 
 
 def _block_log_softmax(x: Tensor, bounds: tuple[int, ...]) -> Tensor:
-    """Log-softmax within each block, shifted by the block's own maximum: blocks may lie hundreds apart."""
+    """Log-softmax within each block, shifted by the block's own maximum: the blocks' logits may differ by hundreds."""
     if len(bounds) == 2:
         return x.log_softmax(1)
     block_of, shape = _block_of(bounds, x.device), (len(x), len(bounds) - 1)
@@ -76,23 +96,31 @@ def _block_log_softmax(x: Tensor, bounds: tuple[int, ...]) -> Tensor:
 
 @lru_cache(maxsize=64)
 def _block_of(bounds: tuple[int, ...], device: torch.device) -> Tensor:
-    """The block of each class."""
+    """The number of each class's block."""
     return torch.bucketize(torch.arange(bounds[-1]), torch.tensor(bounds[1:]), right=True).to(device)
 
 
 def cosine_distance(student: Tensor, teacher: Tensor) -> Tensor:
-    """1 - cos of two feature vectors: LUCIR's less-forget constraint, PODNet's POD-flat.
+    """1 - cos of the angle between features: the less-forget constraint (LUCIR, Eq. 6), POD-flat (PODNet).
 
-    Computed as half the squared distance of the unit vectors, which is exactly 0 for equal features.
+    Computed as half the squared distance of the unit vectors, which is exactly 0 for equal features. SS-IL's authors
+    use the whole squared distance in POD-flat.
     """
     return (F.normalize(student) - F.normalize(teacher)).square().sum(1) / 2
 
 
 def margin_ranking(cosines: Tensor, labels: Tensor, old: int, margin: float, top: int) -> Tensor:
-    """LUCIR's L_mr, one value for each sample of the first `old` classes: their cosine leads the best new ones'.
+    """The margin ranking loss (LUCIR, Eq. 8), one value for each sample of an old class; other samples have none.
 
-    The mean of max(0, margin - cos_y + n_k) over the `top` largest cosines n_k to new classes, or all if fewer; 0 if
-    there is none.
+    The mean of max(0, margin - cos_y + n_k) over the `top` largest cosines n_k to new classes (Sec. 3.4), or over all
+    if there are fewer; 0 if there is none.
+
+    Args:
+        cosines: Between features and the rows of all classes, before they are scaled.
+        labels: The class y of each sample.
+        old: The number of old classes.
+        margin: m.
+        top: K.
     """
     is_old = labels < old
     cosines, labels = cosines[is_old], labels[is_old]
@@ -103,10 +131,16 @@ def margin_ranking(cosines: Tensor, labels: Tensor, old: int, margin: float, top
 
 
 def pod_spatial(student: Sequence[Tensor], teacher: Sequence[Tensor], separate: bool = False) -> Tensor:
-    """PODNet's POD-spatial: how far apart the pooled maps (B, C, H, W) are, as a mean over the stages.
+    """POD-spatial (PODNet): the distance between pooled maps, as a mean over the stages.
 
-    `separate` gives both ways of pooling a norm and a distance of their own, as the code of SS-IL's authors does. A
-    backbone without stages has nothing to compare: a single 0, whatever the batch.
+    Args:
+        student: The maps (B, C, H, W) of each stage.
+        teacher: The same of the old model.
+        separate: Give the maps pooled over width and over height a norm and a distance each, and add the distances,
+            as SS-IL's authors do; the original normalises both as one vector.
+
+    Returns:
+        One value per sample; for a backbone without stages a single 0, whatever the batch.
     """
     if not student:
         return torch.zeros(1)
@@ -119,17 +153,18 @@ def pod_spatial(student: Sequence[Tensor], teacher: Sequence[Tensor], separate: 
 
 
 def _pooled(stage: Tensor, separate: bool) -> list[Tensor]:
-    """The squared map summed over its width and over its height: two unit vectors, or one of both together."""
+    """Sum the squared map over its width and over its height; return two unit vectors, or one of both together."""
     energy = stage.square()
     sums = [energy.sum(3).flatten(1), energy.sum(2).flatten(1)]
     return [F.normalize(values) for values in (sums if separate else [torch.cat(sums, 1)])]
 
 
 def nca(similarities: Tensor, labels: Tensor) -> Tensor:
-    """PODNet's loss as its code has it, for scaled similarities s: -(s_y - max) + log(1 + sum_{c != y} exp(s_c - max)).
+    """The NCA loss of PODNet's code, of scaled similarities s: -(s_y - max) + log(1 + sum_{c != y} exp(s_c - max)).
 
-    The margin, which the code takes from every similarity, cancels. In the denominator the row's maximum stands in
-    for the target: softmax cross-entropy if the target is the best, else the best class counts twice.
+    Departs from the paper as the code does: the margin, subtracted from every similarity, cancels; there is no hinge;
+    and in the denominator the row's maximum takes the target's place. So it is softmax cross-entropy if the target
+    has the largest similarity, else the largest counts twice.
     """
     target = labels.unsqueeze(1)
     rivals = similarities.scatter(1, target, similarities.max(1, keepdim=True).values)
@@ -137,7 +172,7 @@ def nca(similarities: Tensor, labels: Tensor) -> Tensor:
 
 
 def nca_hinged(similarities: Tensor, labels: Tensor, scale: Tensor | float, margin: float) -> Tensor:
-    """PODNet's loss as its paper has it: [-log(exp(scale * (s_y - margin)) / sum_{c != y} exp(scale * s_c))]_+."""
+    """The NCA loss of PODNet's paper: [-log(exp(scale * (s_y - margin)) / sum_{c != y} exp(scale * s_c))]_+."""
     target = labels.unsqueeze(1)
     rivals = (scale * similarities).scatter(1, target, -torch.inf)
     return F.relu(rivals.logsumexp(1) - scale * (similarities.gather(1, target).squeeze(1) - margin))

@@ -1,6 +1,9 @@
-"""What methods share beside loss terms: choices of images, computations without gradient steps, a loss of terms."""
+"""What several methods share beside loss terms and image selection: stages, hooks, the recipe of fine-tuning."""
 
+from collections.abc import Callable, Mapping
 from copy import deepcopy
+from functools import partial
+from typing import Literal
 
 import torch
 from threadpoolctl import threadpool_limits
@@ -8,54 +11,55 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from ssil.core.classes import ClassTable
-from ssil.core.randomness import Randomness
-from ssil.learning import losses
-from ssil.learning.batches import Pool
-from ssil.learning.memory import by_class, random_selection
-from ssil.learning.method import Loss, Moment, Term, mean
-from ssil.learning.snapshot import Step, Work
+from ssil.learning.batches import Mixed
+from ssil.learning.method import Method, Moment, Parts, Phase, Stage, cross_entropy
+from ssil.learning.schedule import Training
+from ssil.learning.snapshot import MAIN, Scorer, Work
+from ssil.nn.heads import LinearHead
+
+HeadStart = Literal["keep", "reset"]
+"""What the head starts a later task from: old rows as they were learnt, or all rows drawn anew."""
 
 
-def balanced(pool: Pool, classes: ClassTable, random: Randomness) -> Pool:
-    """As many images of each class as the smallest has, be it an old one's exemplars or a new one (EEIL, PODNet).
+def fine_tuning(training: Training, head_start: HeadStart, scorer: Callable[[], Scorer]) -> Method:
+    """Cross-entropy on new images and exemplars in mixed batches: FT, and with other scorers IL2M and ScaIL.
 
-    Old classes give their most valuable exemplars, new ones the images that a random memory would keep.
+    As their `chain` is equal, methods that differ only in the scorer can share one training.
     """
-    old, new, select = by_class(pool.old, pool.labels), pool.of_new_classes(classes.old), random_selection(random)
-    each = min(map(len, [*old.values(), *new.values()]))
-    chosen = [select(label, group, each) for label, group in new.items()]
-    nothing = pool.labels[:0]  # a task may bring no new class
-    return Pool(
-        torch.cat([nothing, *chosen]), torch.cat([nothing, *(group[:each] for group in old.values())]), pool.labels
-    )
+
+    def plan(classes: ClassTable) -> Parts:
+        main = Phase("main", cross_entropy, Mixed(training.batch), training.schedule(classes.task))
+        return (Stage("reset", reset_head), main) if head_start == "reset" and classes.old else (main,)
+
+    head = partial(LinearHead, init=training.new_head_init)
+    return Method(plan, head, {MAIN: scorer}, chain=("ft", training, head_start))
+
+
+@torch.no_grad()
+def reset_head(work: Work) -> None:
+    """Draw the whole head anew, rows of old classes included (FT's and WA's authors)."""
+    head = work.network.head
+    empty = deepcopy(head)
+    empty.weight.data = head.weight[:0]  # the first rows of a head never start at zero
+    for name, rows in empty.new_rows(head.classes, work.random.at("head")).items():
+        getattr(head, name).copy_(rows)
+
+
+def keep_old_rows(work: Work, _: Moment) -> None:
+    """Set the head's rows of old classes back to what they were before the task (LUCIR, PODNet, UW's teacher C)."""
+    if work.previous:
+        for name, before in work.previous.network.head.named_parameters():
+            if before.dim():  # a scale has no rows, and is trained on
+                getattr(work.network.head, name)[: len(before)] = before
 
 
 def unit_features(work: Work, indices: Tensor) -> Tensor:
-    """Features of length 1."""
+    """The features of training images, brought to length 1 (LUCIR, PODNet)."""
     return F.normalize(work.features(indices))
 
 
-@torch.no_grad()
-def imprint(work: Work) -> None:
-    """Let a cosine head's new rows start at their classes' mean directions, as long as old rows are (LUCIR)."""
-    weight, old = work.network.head.weight, work.classes.old
-    length = weight[:old].norm(dim=1).mean()
-    for label, group in work.pool.of_new_classes(old).items():
-        weight[label] = length * F.normalize(unit_features(work, group).mean(0), dim=0)
-
-
-@torch.no_grad()
-def imprint_proxies(work: Work) -> None:
-    """Let a class's proxies start at the k-means centres of its features, as long as old proxies are (PODNet)."""
-    weight, old = work.network.head.weight, work.classes.old
-    length = weight[:old].norm(dim=2).mean()
-    for label, group in work.pool.of_new_classes(old).items():
-        seed = work.random.at("centres", label).initial_seed() % 2**32
-        weight[label] = length * _centres(unit_features(work, group), weight.shape[1], seed)
-
-
-def _centres(features: Tensor, count: int, seed: int) -> Tensor:
-    """So many k-means centres; a class of fewer images uses its images over again."""
+def k_means_centres(features: Tensor, count: int, seed: int) -> Tensor:
+    """`count` k-means centres; of fewer distinct features, all of them repeated (PODNet's proxies)."""
     from sklearn.cluster import KMeans  # takes a second to import
 
     distinct = min(count, len(features.unique(dim=0)))
@@ -65,47 +69,15 @@ def _centres(features: Tensor, count: int, seed: int) -> Tensor:
     return torch.from_numpy(means).to(features)[torch.arange(count) % distinct]
 
 
-def keep_old_rows(work: Work, _: Moment) -> None:
-    """Put the head's rows of old classes back to what they were before the task."""
-    if work.previous:
-        for name, before in work.previous.network.head.named_parameters():
-            if before.dim():  # a scale has no rows, and learns on
-                getattr(work.network.head, name)[: len(before)] = before
+def updated_rows(before: Tensor, found: Mapping[int, Tensor]) -> Tensor:
+    """A scorer's rows, one per class: those in `found`, and `before` for a class without images (iCaRL, IL2M).
 
-
-@torch.no_grad()
-def reset_head(work: Work) -> None:
-    """Draw the whole head anew, old classes' rows too (the original FT, WA)."""
-    head = work.network.head
-    empty = deepcopy(head)
-    empty.weight.data = head.weight[:0]  # the first rows of a head are never zero
-    for name, rows in empty.new_rows(head.classes, work.random.at("head")).items():
-        getattr(head, name).copy_(rows)
-
-
-def alignment(weight: Tensor, old: int, order: int = 2) -> Tensor:
-    """WA's gamma: the mean norm of the first `old` rows over that of the others (Zhao et al., CVPR 2020).
-
-    >>> alignment(torch.tensor([[3.0, 4.0], [0.0, 10.0]]), old=1), alignment(torch.eye(2), old=1, order=1)
-    (tensor(0.5000), tensor(1.))
+    >>> updated_rows(torch.tensor([1.0, 2.0]), {1: torch.tensor(3.0), 2: torch.tensor(4.0)})
+    tensor([1., 3., 4.])
     """
-    norms: Tensor = torch.linalg.vector_norm(weight, order, dim=1)
-    return norms[:old].mean() / norms[old:].mean().clamp(min=1e-12)
+    return torch.stack([row for _, row in sorted((dict(enumerate(before)) | dict(found)).items())])
 
 
-def weighed_by_classes(temperature: float) -> Loss:
-    """Cross-entropy and distillation from the teacher's scores, weighed by the shares of new and of old classes.
-
-    The loss of BiC and WA, with lambda = old / all classes: (1 - lambda) CE + lambda GKD, and no temperature**2. Images
-    of known classes alone weigh as a new class would, for else their labels would count for nothing.
-    """
-
-    def loss(step: Step) -> dict[str, Term]:
-        logits, old = step.output.logits, step.classes.old
-        share = old / (old + max(step.classes.new, 1))
-        terms = {"ce": mean((1 - share) * losses.cross_entropy(logits, step.labels))}
-        if step.teachers:
-            terms["kd"] = mean(share * losses.gkd(logits, step.teachers["old"].scores, temperature))
-        return terms
-
-    return loss
+def nonzero(values: Tensor, least: float = 1e-12) -> Tensor:
+    """The values as divisors: `least` in place of those nearer to zero (IL2M, ScaIL)."""
+    return values.where(values.abs() > least, least)

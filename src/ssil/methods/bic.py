@@ -11,18 +11,29 @@ from torch import Tensor, nn
 from ssil.core.classes import ClassTable
 from ssil.learning import losses
 from ssil.learning.batches import Mixed
-from ssil.learning.image_selection import in_total, per_class, without
+from ssil.learning.image_selection import all_but, hold_out_in_total, hold_out_per_class
 from ssil.learning.method import Count, Method, Momentum, Parts, Phase, Rate, Stage, Temperature, Term, mean
 from ssil.learning.registry import register
 from ssil.learning.schedule import Training
 from ssil.learning.snapshot import MAIN, Scorer, Step, Work
-from ssil.learning.stages import weighed_by_classes
 from ssil.nn.heads import LinearHead
 from ssil.nn.network import Output
 
 
+def distillation_loss(step: Step, temperature: float) -> dict[str, Term]:
+    """The loss of stage 1 (Sec. 3): (1 - lambda) CE + lambda GKD, with lambda = n / (n + m)."""
+    n, m = step.classes.old, max(step.classes.new, 1)  # a task without new classes counts as one: its labels must count
+    share = n / (n + m)  # lambda, Sec. 3; 0 in the first task
+    terms = {"ce": mean((1 - share) * losses.cross_entropy(step.output.logits, step.labels))}
+    if step.teachers:
+        # Eq. 1, from the teacher's corrected scores; no temperature**2. The student is not corrected: corrections
+        # are never stacked, the last one lives on in what is distilled.
+        terms["kd"] = mean(share * losses.gkd(step.output.logits, step.teachers["old"].scores, temperature))
+    return terms
+
+
 class Correction(Scorer):
-    """The logits z of the newest task's classes become alpha z + beta; all others stay."""
+    """Eq. 4: the logits z of the newest task's classes become alpha z + beta; all others stay."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -36,21 +47,21 @@ class Correction(Scorer):
 
 
 def forget(work: Work) -> None:
-    """Back to no correction: the last one lives on in what the teacher distils."""
+    """Set alpha = 1 and beta = 0 at the start of a task; the teacher keeps its own correction."""
     work.scorers[MAIN].restore(Correction().state_dict())
 
 
 def bias_loss(step: Step, beta_penalty: float) -> dict[str, Term]:
-    """Cross-entropy of the corrected scores, and a penalty on the shift."""
+    """The loss of stage 2 (Eq. 5): cross-entropy of the corrected scores."""
     terms = {"ce": mean(losses.cross_entropy(step.scores, step.labels))}
-    if beta_penalty:
+    if beta_penalty:  # not in the paper: the authors' code adds 0.1 * beta**2 / 2
         assert isinstance(step.scorer, Correction)
         terms["penalty"] = mean(beta_penalty * step.scorer.beta.square().view(1) / 2)
     return terms
 
 
 @register(
-    paper={"milestones": (30, 60, 90), "batch": 256},
+    paper={"milestones": (30, 60, 90), "batch": 256},  # SS-IL, Table S1
     official={"validation": "official"},
     quick={"bias_epochs": 200, "bias_lr": 0.1, "bias_momentum": 0.9, "beta_penalty": 0.1},
 )
@@ -67,40 +78,49 @@ def bic(
 ) -> Method:
     """BiC: Large Scale Incremental Learning (Wu et al., CVPR 2019): two numbers correct the newest task's scores.
 
-    After each task but the first, alpha and beta are fitted to images that the task did not train on: equally many of
-    every class, `held_share` of the smallest and at least one. A memory of 5 exemplars a class loses a fifth to it,
-    one of 2 a half; with 1 nothing is held out and nothing corrected. The first task trains on all its images; with
-    `validation` "original" it holds some out too, so that a random memory's held-out images were never trained on.
-    "official" holds out a share of the memory in total, and as many images of all new classes together.
+    Stage 1 trains the network by cross-entropy and distillation on all images but a hold-out set. Stage 2, in each
+    task but the first, fits alpha and beta to the hold-out set. A memory of 5 exemplars per class loses a fifth of
+    them to the hold-out set, one of 2 a half; with 1 nothing is held out and nothing corrected.
 
-    `bias_epochs` are twice the main phase's if not given. If all held-out images fit in one batch, SS-IL's settings
-    move beta by less than 0.07 in 200 epochs; the original's are `bias_lr` 0.1, `bias_momentum` 0.9, `beta_penalty`
-    0.1. Corrections are never stacked: the teacher's scores carry its own.
+    With SS-IL's settings for stage 2 (the defaults), beta moves by less than 0.07 in 200 epochs if the hold-out set
+    fits in one batch. The original's are `bias_lr` 0.1, `bias_momentum` 0.9, `beta_penalty` 0.1.
 
-    Departures: held-out images are not augmented, incomplete batches of them count (SS-IL's released code drops
-    them, and may so correct nothing), batch norms stand still, and the rate falls before a milestone's epoch, not
-    after it. The original's milestones and its weight decay by task are left out.
+    Departures: held-out images are not augmented, so that their features are computed only once; incomplete batches
+    of them are used, since SS-IL's code, which drops them, may correct nothing; batch norm is in eval mode; the
+    learning rate falls before a milestone's epoch as everywhere here, not after it. The original's own milestones and
+    its weight decay by task are left out.
+
+    Args:
+        temperature: The T of distillation.
+        validation: The hold-out set. "per_class": equally many images of every class, from the second task on.
+            "original": in the first task too, so that no image held out later was trained on (with random
+            exemplars). "official", as SS-IL's code: a share of the memory in total, and as many of all new classes.
+        held_share: The share held out: of the smallest class and at least one image, or of the memory.
+        bias_epochs: The epochs of stage 2; by default twice those of stage 1.
+        bias_lr: The learning rate of stage 2.
+        bias_momentum: The momentum of stage 2.
+        beta_penalty: The weight of beta**2 / 2 in the loss of stage 2.
     """
-    held = partial(in_total if validation == "official" else per_class, share=held_share)
-    rest = without(held)
-    tuning = training.tuning(200, of=100, lr=bias_lr, milestones=(60, 120, 180), wanted=bias_epochs)
+    held_out = partial(hold_out_in_total if validation == "official" else hold_out_per_class, share=held_share)
+    trained_on = all_but(held_out)
+    tuning = training.tuning(200, of=100, lr=bias_lr, milestones=(60, 120, 180), wanted=bias_epochs)  # SS-IL, Table S1
     bias = Phase(
         "bias",
         loss=partial(bias_loss, beta_penalty=beta_penalty),
         batches=Mixed(training.batch, drop_last=False),
         schedule=replace(tuning, momentum=bias_momentum, weight_decay=0.0),
-        images=held,
+        images=held_out,  # Fig. 2; a 9 : 1 split by Sec. 6.1
         trained="scorer",
     )
 
     def plan(classes: ClassTable) -> Parts:
         main = Phase(
             "main",
-            loss=weighed_by_classes(temperature),
+            loss=partial(distillation_loss, temperature=temperature),
             batches=Mixed(training.batch),
             schedule=training.schedule(classes.task),
             teachers=("old",) if classes.old else (),
-            images=rest if classes.old or validation == "original" else None,
+            images=trained_on if classes.old or validation == "original" else None,
         )
         return (Stage("forget", forget), main, bias) if classes.old else (main,)
 

@@ -8,7 +8,7 @@ from typing import Literal
 import torch
 
 from ssil.core.classes import ClassTable
-from ssil.learning import losses, stages
+from ssil.learning import image_selection, losses
 from ssil.learning.batches import Mixed
 from ssil.learning.method import Count, Hook, Method, Moment, Phase, Rate, Temperature, Term, mean
 from ssil.learning.registry import register
@@ -17,7 +17,11 @@ from ssil.learning.snapshot import Step, Work
 from ssil.nn.heads import LinearHead
 
 
-@register(paper={"epochs": 40, "milestones": (10, 20, 30)}, official={"kd_tau_sq": True}, quick={"balanced_epochs": 30})
+@register(
+    paper={"epochs": 40, "milestones": (10, 20, 30)},  # SS-IL, Table S1
+    official={"kd_tau_sq": True},
+    quick={"balanced_epochs": 30},
+)
 def eeil(
     training: Training,
     *,
@@ -31,18 +35,27 @@ def eeil(
 ) -> Method:
     """EEIL: End-to-End Incremental Learning (Castro et al., ECCV 2018): CE+TKD, then tuning on a balanced set.
 
-    The balanced set has as many images of each class as the smallest class. All weights are tuned, with the model
-    just trained as the teacher of the new block ("new", as SS-IL's authors do) or of all blocks ("all", the
-    original). `balanced_epochs` are 3/4 of the main phase's unless given. `grad_noise` adds the original's Gaussian
-    noise to gradients, `kd_tau_sq` weighs distillation by temperature**2. `legacy_blocks` repeats a slip of the SS-IL
-    authors' code, which cuts TKD's blocks at multiples of the current task's size: after a large first task most of
-    its classes are not distilled. The printed large-base results probably suffer from it.
+    The main phase trains on new images and exemplars. Balanced fine-tuning, in each task but the first, tunes all
+    weights on as many images of each class as the smallest class has, with the model just trained as the teacher.
 
-    Departures: consecutive old tasks of one class share a block, as in SS-IL. The original's offline augmentation is
-    left out, and tuning augments as the main phase does.
+    Departures: consecutive old tasks of one class share a block of distillation, for a softmax over one class gives
+    no signal. The original's offline augmentation is left out, and fine-tuning augments as the main phase does.
+
+    Args:
+        temperature: The T of distillation.
+        kd_tau_sq: Multiply distillation by temperature**2, as SS-IL's authors' code does; the original does not.
+        balanced_epochs: The epochs of balanced fine-tuning; by default 3/4 of the main phase's.
+        balanced_lr: The first learning rate of balanced fine-tuning.
+        balanced_distil: What fine-tuning distils: the "new" task's block, as SS-IL's authors do, or "all" blocks, as
+            the original does.
+        grad_noise: Add the original's Gaussian noise to the gradients.
+        legacy_blocks: Repeat an error of SS-IL's authors' code, which cuts the blocks of distillation at multiples of
+            the current task's size. After a large first task most of its classes are then not distilled; the printed
+            large-base results are probably lower for it.
     """
 
     def loss(step: Step, blocks: Sequence[int]) -> dict[str, Term]:
+        # Eq. 1, the cross-distilled loss: cross-entropy over all classes, and one distillation per block.
         terms = {"ce": mean(losses.cross_entropy(step.output.logits, step.labels))}
         inner, bounds = slice(blocks[0], blocks[-1]), [bound - blocks[0] for bound in blocks]
         for teacher in step.teachers.values():
@@ -61,13 +74,13 @@ def eeil(
         if not classes.old:
             return (main,)
         tuned = (*blocks, classes.seen) if balanced_distil == "all" else (classes.old, classes.seen)
-        balanced = Phase(
+        balanced = Phase(  # Sec. 4, balanced fine-tuning
             "balanced",
             partial(loss, blocks=tuned),
             batches,
-            training.tuning(30, of=40, lr=balanced_lr, milestones=(10, 20), wanted=balanced_epochs),
+            training.tuning(30, of=40, lr=balanced_lr, milestones=(10, 20), wanted=balanced_epochs),  # SS-IL, Table S1
             teachers=("before_tuning",),
-            images=stages.balanced,
+            images=image_selection.balanced,
             gradients=noise(schedule.epochs),
         )
         return (replace(main, teachers=("old",), keep_as="before_tuning"), balanced)
@@ -76,14 +89,14 @@ def eeil(
 
 
 def _multiples(classes: ClassTable) -> tuple[int, ...]:
-    """Blocks as large as the current task, one for each old task, as far as there are old classes."""
+    """Bounds of blocks as large as the current task, one per old task, cut at the last old class."""
     return tuple(sorted({min(number * classes.new, classes.old) for number in range(classes.task)}))
 
 
 def _add_noise(work: Work, moment: Moment, epochs_before: int) -> None:
-    """Noise that fades with the epochs of a task, counted from 1 and on through the tuning."""
+    """Add Gaussian noise that decays with the epochs of a task, which count from 1 and on through fine-tuning."""
     epoch = epochs_before + moment.epoch + 1
-    deviation = 0.3 / (1 + epoch) ** 0.55 / moment.images
+    deviation = 0.3 / (1 + epoch) ** 0.55 / moment.images  # eta, gamma as in the paper, the batch as in its code
     generator = work.random.at("noise", moment.epoch, moment.step)
     for parameter in work.network.parameters():
         if parameter.grad is not None:

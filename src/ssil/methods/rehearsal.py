@@ -1,4 +1,4 @@
-"""Plain cross-entropy on new images and exemplars: experience replay (ER), the joint upper bound."""
+"""Plain cross-entropy on new and old images: ER (Chaudhry et al., 2019) and joint training, the upper bound."""
 
 from functools import partial
 from typing import Literal
@@ -22,14 +22,22 @@ def _method(
 
 @register()
 def er(training: Training, *, replay_batch: Count | None = None) -> Method:
-    """ER: experience replay, exemplars in every batch (Chaudhry et al., 2019; here over many epochs)."""
+    """ER: experience replay, exemplars in every batch (Chaudhry et al., 2019; here over many epochs).
+
+    The original learns online: each image is seen once, and a replay batch is as large as the batch of new images.
+
+    Args:
+        replay_batch: Exemplars in a batch; by default as many as SS-IL has.
+    """
     return _method(training, Replay(training.batch, replay_batch or training.replay), "current", "budget")
 
 
+# SS-IL's paper gives no settings for its upper bound (Fig. 5); these are SS-IL's.
 @register(official={"new_head_init": "default"})
 def joint(training: Training, *, start: Literal["fresh", "current"] = "fresh") -> Method:
     """Joint: a fresh model on all data of all classes seen, after every task (the upper bound).
 
-    `start="current"` goes on with the model of the task before: fewer epochs will do.
+    Args:
+        start: "fresh", or "current" to train the model of the task before on, for which fewer epochs suffice.
     """
     return _method(training, Mixed(training.batch), start, "all")

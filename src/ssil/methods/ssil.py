@@ -33,28 +33,38 @@ def ssil(
     """SS-IL: Separated Softmax for Incremental Learning (Ahn et al., ICCV 2021).
 
     Old and new classes have a softmax each (CE-SS), distillation goes task by task (TKD), and every batch holds
-    exemplars (ER). The equations weigh distillation by 1; `kd_tau_sq` multiplies it by temperature**2, as the
-    authors' code does. `min_group` is a departure: over fewer old or new classes than that, a separate softmax gives
-    (almost) no signal, so the task uses one softmax over all classes on class-balanced batches, and consecutive
-    tasks so small share a block of TKD.
+    exemplars (ER). No post-processing. The options `softmax`, `distil` and `batches` select the paper's ablations,
+    which have names of their own: `ce`, `ce_ss`, `ce_tkd`, `ce_gkd`.
+
+    Args:
+        softmax: "separate" for old and new classes (Eq. 7), or "joint" over all classes (Eq. 4).
+        distil: "tkd", one softmax per old task (Eq. 3); "gkd", one over all old classes (Eq. 2); or "none".
+        batches: "replay" adds exemplars to every batch of new images (ER); "mixed" shuffles both together.
+        replay_batch: Exemplars in a replay batch, N_M; by default 16, 32, 64 for streams of 20, 10, 5 increments.
+        temperature: The tau of distillation.
+        kd_tau_sq: Multiply distillation by temperature**2, as the authors' code does; the equations do not.
+        tkd_reduction: "sum" over the old tasks as in Eq. 3, so that TKD's weight grows with their number, or "mean".
+        min_group: A departure. A softmax over fewer old or new classes than this gives (almost) no signal: none over
+            a single class. Such a task has one softmax over all classes on class-balanced batches, and consecutive
+            tasks so small share one block of TKD.
     """
-    replay = Replay(training.batch, replay_batch or training.replay)
+    replay = Replay(training.batch, replay_batch or training.replay)  # Sec. 5, remark; supplement, Algorithm 1
     usual: Batches = replay if batches == "replay" else Mixed(training.batch)
 
     def distillation(step: Step) -> Tensor:
         student, teacher = step.output.logits, step.teachers["old"].output.logits
         if distil == "gkd":
-            return losses.gkd(student, teacher, temperature)
+            return losses.gkd(student, teacher, temperature)  # Eq. 2
         blocks = step.classes.old_blocks(min_group)
-        values = losses.tkd(student, teacher, blocks, temperature)
+        values = losses.tkd(student, teacher, blocks, temperature)  # Eq. 3
         return values if tkd_reduction == "sum" else values / (len(blocks) - 1)
 
     def loss(step: Step, separate: bool) -> dict[str, Term]:
-        old = step.classes.old if separate else 0
+        old = step.classes.old if separate else 0  # Eq. 7; without old classes it is Eq. 4
         terms = {"ce": mean(losses.separated_cross_entropy(step.output.logits, step.labels, old))}
         if step.teachers:
             terms["kd"] = mean(distillation(step) * (temperature**2 if kd_tau_sq else 1.0))
-        return terms
+        return terms  # L_SS-IL, Sec. 5: their sum, each a mean over the whole batch
 
     def plan(classes: ClassTable) -> tuple[Phase, ...]:
         separate = softmax == "separate"
@@ -72,6 +82,7 @@ def ssil(
     return Method(plan, head=partial(LinearHead, init=training.new_head_init))
 
 
+# The ablations: Sec. 6.3 (CE, CE-SS, CE+TKD) and Sec. 6.4 (CE+GKD, which is Eq. 5, and CE+TKD).
 BATCHES = ("batches", "replay_batch")
 KD = (*BATCHES, "temperature", "kd_tau_sq")
 CODE = {"kd_tau_sq": True}
@@ -80,8 +91,9 @@ CE = "CE: one softmax and no distillation (an ablation of SS-IL, ICCV 2021, Fig.
 CE_SS = "CE-SS: separated softmax without distillation (an ablation of SS-IL, ICCV 2021, Fig. 6)."
 CE_TKD = "CE+TKD: one softmax, task-wise distillation (SS-IL, ICCV 2021, section 3 and Fig. 8)."
 CE_GKD = "CE+GKD: one softmax, distillation over all old classes at once (SS-IL, ICCV 2021, section 3 and Fig. 8)."
+AS_SSIL = "\n\nIts options are among those of `ssil`, which describes them."
 
-setting(ssil, "ce", CE, BATCHES, VANILLA, softmax="joint", distil="none")
-setting(ssil, "ce_ss", CE_SS, (*BATCHES, "min_group"), VANILLA, distil="none")
-setting(ssil, "ce_tkd", CE_TKD, (*KD, "tkd_reduction"), CODE, softmax="joint", batches="mixed")
-setting(ssil, "ce_gkd", CE_GKD, KD, CODE, softmax="joint", distil="gkd", batches="mixed")
+setting(ssil, "ce", CE + AS_SSIL, BATCHES, VANILLA, softmax="joint", distil="none")
+setting(ssil, "ce_ss", CE_SS + AS_SSIL, (*BATCHES, "min_group"), VANILLA, distil="none")
+setting(ssil, "ce_tkd", CE_TKD + AS_SSIL, (*KD, "tkd_reduction"), CODE, softmax="joint", batches="mixed")
+setting(ssil, "ce_gkd", CE_GKD + AS_SSIL, KD, CODE, softmax="joint", distil="gkd", batches="mixed")

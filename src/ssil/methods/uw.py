@@ -32,23 +32,34 @@ def uw(
 ) -> Method:
     """UW: Overcoming Catastrophic Forgetting with Unlabeled Data in the Wild (Lee et al., ICCV 2019), without any.
 
-    A later task has three phases. Teacher C learns the new classes alone and, weighed by `confidence`, to be unsure
-    about exemplars. The main phase starts from the old model again and distils the old classes from it, the new
-    ones from C. At last the head alone is tuned by the same loss, in which every class weighs the same. The first
-    task and C have all the epochs, the main phase 4/5 of them, the tuning 1/5 unless `tuning_epochs` are given.
-    Without `use_teacher_c` what is left is CE+GKD and the tuning.
+    A later task has three phases. Teacher C learns the new classes alone and to be unsure about exemplars. The main
+    phase starts from the old model again and distils the old classes from it and the new ones from C. Then the head
+    alone is tuned by the same loss, in which every class has the same total weight. The first task and C have all the
+    epochs, the main phase 4/5 of them. There is no unlabelled data, hence no third teacher and no sampling.
 
-    Departures: batch norms stand still while the head is tuned; a task of one class has no C, which could teach it
-    nothing.
+    Departures: batch norm is in eval mode while the head is tuned, so that the features stay as they are; a task of
+    one class has no C, for a softmax over one class teaches nothing.
+
+    Args:
+        temperature: The temperature of distillation.
+        kd_tau_sq: Multiply distillation by temperature**2, as the original does.
+        use_teacher_c: Train teacher C; without it CE+GKD and the tuning are left.
+        confidence: The weight of the loss that makes C unsure about exemplars.
+        tuning_epochs: The epochs of the tuning; by default 1/5 of all.
+        tuning_lr: The first learning rate of the tuning.
+        tuning_momentum: The momentum of the tuning; SS-IL's authors' code has none.
     """
 
-    def teach_c(step: Step) -> dict[str, Term]:
+    def loss_of_c(step: Step) -> dict[str, Term]:
+        """Cross-entropy over the new classes for new images, and the confidence loss for exemplars."""
         is_new, logits = step.labels >= step.classes.old, step.output.logits[:, step.classes.old :]
         own = losses.cross_entropy(logits[is_new], step.labels[is_new] - step.classes.old)
+        # KL(uniform || softmax). SS-IL's authors leave out its constant, log of the number of new classes.
         unsure = losses.gkd(logits[~is_new], torch.zeros_like(logits[~is_new]), temperature=1.0)
         return {"ce": mean(own), "confidence": mean(unsure * confidence)}
 
     def loss(step: Step, balanced: bool) -> dict[str, Term]:
+        """Cross-entropy, and distillation from each teacher over its classes, weighed by their share of all classes."""
         classes, logits = step.classes, step.output.logits
 
         def term(values: Tensor, first: int, last: int) -> Term:
@@ -69,11 +80,12 @@ def uw(
         if not classes.old:
             return (main,)
         with_c = use_teacher_c and classes.new > 1
-        c = replace(main, name="teacher_c", loss=teach_c, start="previous", keep_as="c", project=stages.keep_old_rows)
+        # Teacher C: the old model, of which the backbone and the new rows are trained.
+        c = replace(main, name="teacher_c", loss=loss_of_c, start="previous", keep_as="c", project=stages.keep_old_rows)
         teachers = ("old", "c") if with_c else ("old",)
         main = replace(main, schedule=_main_part(whole), teachers=teachers, start="previous")
         tuning = training.tuning(20, of=100, lr=tuning_lr, milestones=(10, 15), wanted=tuning_epochs)
-        balanced = Phase(
+        balanced = Phase(  # balanced fine-tuning by loss weights, on all images
             "balanced",
             partial(loss, balanced=True),
             Mixed(training.batch),
@@ -87,14 +99,20 @@ def uw(
 
 
 def _weights(counts: Tensor, first: int, last: int) -> Tensor:
-    """For each class: N / (C n_c) within a range of C classes and N images, so that each weighs the same; 1 outside."""
+    """The weight of each class: N / (C n_c) within a range of C classes with N images, n_c of class c; 1 outside.
+
+    Each class of the range has the same total weight, and the mean weight over its images is 1.
+    """
     weights, within = torch.ones_like(counts, dtype=torch.float64), counts[first:last].double()
     weights[first:last] = within.sum() / (len(within) * within)
     return weights
 
 
 def _main_part(whole: Schedule) -> Schedule:
-    """What the tuning leaves: 80 of 100 epochs; the last milestone is half as much earlier (70 for 80), and reached."""
+    """The main phase's schedule: 80 of 100 epochs, the last milestone half as much earlier (70 for 80), but reached.
+
+    The original has 180 of 200 epochs, with milestones 120, 160 and 170.
+    """
     epochs = max(1, round(0.8 * whole.epochs))
     earlier = (whole.epochs - epochs) // 2
     *before, last = whole.milestones or (0,)

@@ -8,18 +8,42 @@ import torch
 from torch import Tensor
 
 from ssil.core.classes import ClassTable
+from ssil.learning import losses
 from ssil.learning.batches import Mixed
-from ssil.learning.method import Method, Moment, Parts, Phase, Stage, Temperature
+from ssil.learning.method import Method, Moment, Parts, Phase, Stage, Temperature, Term, mean
 from ssil.learning.registry import register
 from ssil.learning.schedule import Training
-from ssil.learning.snapshot import MAIN, Scorer, Work
-from ssil.learning.stages import alignment, reset_head, weighed_by_classes
+from ssil.learning.snapshot import MAIN, Scorer, Step, Work
+from ssil.learning.stages import reset_head
 from ssil.nn.heads import LinearHead
 from ssil.nn.network import Output
 
 
+def distillation_loss(step: Step, temperature: float) -> dict[str, Term]:
+    """The first phase (Fig. 3), for discrimination: (1 - lambda) CE + lambda GKD, lambda = old classes / all classes.
+
+    The teacher's aligned scores are distilled; in the folded variant its weights are aligned.
+    """
+    old, new = step.classes.old, max(step.classes.new, 1)  # a task without new classes counts as one: its labels count
+    share = old / (old + new)  # lambda
+    terms = {"ce": mean((1 - share) * losses.cross_entropy(step.output.logits, step.labels))}
+    if step.teachers:  # no temperature**2
+        terms["kd"] = mean(share * losses.gkd(step.output.logits, step.teachers["old"].scores, temperature))
+    return terms
+
+
+def alignment(weight: Tensor, old: int, order: int = 2) -> Tensor:
+    """The second phase (Fig. 3), for fairness: gamma, the mean norm of old rows over that of new rows.
+
+    >>> alignment(torch.tensor([[3.0, 4.0], [0.0, 10.0]]), old=1), alignment(torch.eye(2), old=1, order=1)
+    (tensor(0.5000), tensor(1.))
+    """
+    norms: Tensor = torch.linalg.vector_norm(weight, order, dim=1)
+    return norms[:old].mean() / norms[old:].mean().clamp(min=1e-12)
+
+
 class Aligned(Scorer):
-    """The logits of the newest task's classes times gamma, which each task's end measures anew."""
+    """The original variant: the logits of the newest task's classes times gamma, computed at each task's end."""
 
     gamma: Tensor
 
@@ -35,10 +59,11 @@ class Aligned(Scorer):
 
 @torch.no_grad()
 def clip(work: Work, _: Moment | None = None) -> None:
-    """Cut the head's weights at zero."""
+    """Weight clipping: set negative weights of the head to zero, so that norms reflect the logits."""
     work.network.head.weight.clamp_(min=0)
 
 
+# The schedule of the authors' code: SS-IL's paper gives no settings for WA.
 @register(paper={"milestones": (30, 60, 80, 90), "batch": 256, "weight_decay_by_task": True})
 def wa(
     training: Training,
@@ -52,19 +77,25 @@ def wa(
 ) -> Method:
     """WA: Maintaining Discrimination and Fairness (Zhao et al., CVPR 2020): new rows get the mean norm of old ones.
 
-    "folded", as the paper is mostly read, multiplies the new rows of the head by gamma = mean norm of old rows / mean
-    norm of new rows after each task but the first; biases stay. "original", as its authors' code does, has a head
-    without biases, multiplies the newest task's scores by gamma, at most 1 (`clamp`) and of L1 norms (`norm`), and
-    starts each task with a head drawn anew. After a short training old rows may be the longer ones: without `clamp`
-    gamma then exceeds 1 and raises the new classes. `weight_clipping` cuts the head's weights at zero after every
-    step, and `weight_decay_by_task` divides weight decay by the task's number, both as the authors' code does.
-    SS-IL's paper gives no settings for WA: the schedule is that of the authors' code.
+    After each task but the first, gamma = mean norm of old rows / mean norm of new rows of the head rescales the new
+    classes, whose rows have grown longer. After a short training old rows may be the longer ones: without `clamp`
+    gamma then exceeds 1 and raises the new classes.
+
+    Args:
+        variant: "folded", as the paper is mostly read: multiply the new rows by gamma (biases stay), and train on
+            from there. "original", as the authors' code does: a head without biases, the newest task's scores times
+            gamma, and a head drawn anew for every task.
+        temperature: The temperature of distillation.
+        norm: The norm of rows: "l2" by default, "l1" in the original variant.
+        clamp: Limit gamma to at most 1; by default in the original variant only.
+        weight_clipping: Keep the head's weights non-negative after every step, as the authors' code does.
+        weight_decay_by_task: Divide weight decay by the task's number, as the authors' code does.
     """
     folded = variant == "folded"
     order = {"l1": 1, "l2": 2}[norm or ("l2" if folded else "l1")]
     most = 1.0 if clamp or (clamp is None and not folded) else torch.inf
     clipped = (Stage("clip", clip),) if weight_clipping else ()
-    loss = weighed_by_classes(temperature)
+    loss = partial(distillation_loss, temperature=temperature)
 
     def gamma(work: Work) -> Tensor:
         weight = work.network.head.weight
