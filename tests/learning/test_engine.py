@@ -238,5 +238,5 @@ def test_a_loss_that_takes_the_mean_itself_is_refused(plan: Plan) -> None:
     def averaged(step: Step) -> dict[str, Term]:
         return {"ce": F.cross_entropy(step.output.logits, step.labels)}  # type: ignore[dict-item]
 
-    with pytest.raises(UserError, match=r"^method: loss part 'ce' is no Term; return ssil.method.mean"):
+    with pytest.raises(UserError, match=r"^method: loss part 'ce' is no Term; return ssil.mean"):
         learn_first(plan, phase(loss=averaged))

@@ -86,7 +86,7 @@ def test_the_size_of_the_batches_does_not_matter(plan: Plan, monkeypatch: pytest
 def test_features_keep_the_order_of_the_indices(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(execution, "BATCH", 2)
     snapshot, indices = untrained(plan, 1), torch.tensor([5, 1, 3, 0, 2])
-    expected = snapshot.network(plan.context.pictures(indices)).features
+    expected = snapshot.network(tiny_runs.preprocessed(plan.context, indices)).features
     torch.testing.assert_close(features(snapshot, indices, plan.context), expected)
 
 

@@ -8,6 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 
+import tiny_runs
 from phase_plans import PLAIN, Seen, learn_first, learn_second, memory, method, phase, state, two_tasks, weights
 from ssil.benchmark.run_setup import Plan
 from ssil.learning import stages
@@ -110,7 +111,7 @@ def test_a_stage_changes_what_follows(plan: Plan) -> None:
     assert (works[0].classes, works[0].previous) == (task.classes, None)
     assert works[0].random == plan.context.random.within(1, "clear")
     assert torch.equal(works[0].pool.new, task.indices)
-    expected = ends["main"].eval()(plan.context.pictures(task.indices))
+    expected = ends["main"].eval()(tiny_runs.preprocessed(plan.context, task.indices))
     torch.testing.assert_close(outputs[0].logits, expected.logits.detach())
     torch.testing.assert_close(outputs[0].features, expected.features.detach())
     assert not seen[0].output.logits.any()

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+import tiny_runs
 from phase_plans import (
     IDLE,
     PLAIN,
@@ -174,7 +175,7 @@ def test_only_the_scorer_moves_where_it_is_trained_alone(plan: Plan) -> None:
     order = plan.stream.tasks[0].indices[torch.randperm(10, generator=random.at("order", 0))]
     for step, indices in zip(seen, order[:8].split(4), strict=True):
         with torch.no_grad():
-            logits = ends["main"].eval()(plan.context.pictures(indices)).logits
+            logits = ends["main"].eval()(tiny_runs.preprocessed(plan.context, indices)).logits
         torch.testing.assert_close(step.output.logits, logits)
         assert torch.equal(step.labels, labels[indices])
         p, target = (scale * logits).softmax(1), F.one_hot(labels[indices], 2)

@@ -242,7 +242,9 @@ def test_the_means_of_a_stream(dataset: Path, option: str) -> None:
             most = max(lesson.memory.counts)
             groups |= {c: select(c, groups[c], most) for c in range(lesson.task.classes.old, len(groups))}
         with torch.no_grad():
-            features = [lesson.snapshot.network(context.pictures(group)).features for group in groups.values()]
+            features = [
+                lesson.snapshot.network(tiny_runs.preprocessed(context, group)).features for group in groups.values()
+            ]
         expected = torch.tensor([oracles.class_mean(oracles.rows(of_class)) for of_class in features])
         torch.testing.assert_close(lesson.snapshot.scorers[MAIN].get_buffer("means"), expected, rtol=1e-4, atol=1e-5)
 
@@ -265,7 +267,7 @@ def top1(snapshot: Snapshot, dataset: Path) -> float:
     plan = plan_for("icarl", dataset)
     test = plan.stream.test
     with torch.inference_mode():
-        output = snapshot.network(plan.context.pictures(torch.arange(len(test)), test))
+        output = snapshot.network(tiny_runs.preprocessed(plan.context, torch.arange(len(test)), test))
         hits = snapshot.scores(output).argmax(1) == test.labels
     return 100 * float(hits.double().mean())
 

@@ -185,7 +185,7 @@ def test_the_statistics_of_a_stream(dataset: Path, scores: str) -> None:
         best = list[float]()
         for index in [*lesson.task.indices, *lesson.memory.indices]:
             with torch.no_grad():
-                row = lesson.snapshot.network(context.pictures(index[None])).logits[0].tolist()
+                row = lesson.snapshot.network(tiny_runs.preprocessed(context, index[None])).logits[0].tolist()
             values = oracles.softmax(row) if scores == "softmax" else row
             own[int(labels[index])].append(values[int(labels[index])])
             best.append(max(values))

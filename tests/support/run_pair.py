@@ -1,6 +1,6 @@
 """Runs by two processes, one after the other: python run_pair.py DATASET FOLDER '{"name": {settings}}'.
 
-Of each, the process of rank R leaves in FOLDER/name-R how many images it has looked at without training on them. With
+Of each, the process of rank R leaves in FOLDER/name-R how many images it has evaluated without training on them. With
 `"dying": [R, ...]` among the settings, these processes are killed at their 7th step.
 """
 
@@ -21,17 +21,17 @@ from ssil.learning.execution import ExecutionContext
 from ssil.learning.task import Pace
 
 
-class Looks(list[int]):
-    """In place of `ExecutionContext.looks`: how many images each look was at."""
+class Evaluations(list[int]):
+    """In place of `ExecutionContext.batched_outputs`: the number of images of each call."""
 
-    looks = staticmethod(ExecutionContext.looks)
+    batched_outputs = staticmethod(ExecutionContext.batched_outputs)
 
     def __call__(self, context: ExecutionContext, network: Any, indices: Tensor, *more: Any) -> Iterator[Any]:
         self.append(len(indices))
-        return self.looks(context, network, indices, *more)
+        return self.batched_outputs(context, network, indices, *more)
 
-    def placed(self) -> Any:
-        """As a method of the bench."""
+    def as_method(self) -> Any:
+        """As a method of the execution context."""
         return lambda *given: self(*given)
 
 
@@ -54,10 +54,10 @@ def rank() -> int:
 def main(dataset: Path, folder: Path, runs: str) -> None:
     torch.set_num_threads(1)
     for name, settings in json.loads(runs).items():
-        looks, dying = Looks(), settings.pop("dying", [])
-        ExecutionContext.looks = looks.placed()  # type: ignore[method-assign]
+        evaluations, dying = Evaluations(), settings.pop("dying", [])
+        ExecutionContext.batched_outputs = evaluations.as_method()  # type: ignore[method-assign]
         run(tiny_runs.config(dataset, **settings, devices=2, out=folder / name), Mortal(dying))
-        (folder / f"{name}-{rank()}").write_text(json.dumps(looks))
+        (folder / f"{name}-{rank()}").write_text(json.dumps(evaluations))
 
 
 if __name__ == "__main__":

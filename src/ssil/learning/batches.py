@@ -1,22 +1,25 @@
-"""How mini-batches are put together from a task's new images and the exemplars.
+"""Mini-batches: how they are composed of a task's new images and exemplars, divided among processes, and loaded.
 
-A batch is a function of its position: any epoch and step can be asked for, in any order.
+A batch depends on its epoch and step only: batches can be asked for in any order.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, Self
 
 import torch
 from torch import Tensor
 
+from ssil.core.errors import UserError
 from ssil.core.randomness import Randomness
+from ssil.data.augmentation import Draws
+from ssil.learning.execution import ExecutionContext
 from ssil.learning.memory import by_class
 
 
 class Batch(NamedTuple):
-    """Indices of one global mini-batch; the replayed part is apart so that processes can share each part evenly."""
+    """The indices of a global mini-batch, in two parts that are both divided evenly among the processes."""
 
     main: Tensor
     replayed: Tensor
@@ -24,7 +27,7 @@ class Batch(NamedTuple):
 
 @dataclass(frozen=True)
 class Pool:
-    """What there is to train on: indices of the task's images, of the exemplars, and the label of every index."""
+    """The training images of a task: indices of new images and of exemplars, and the labels of all samples."""
 
     new: Tensor
     old: Tensor
@@ -32,38 +35,39 @@ class Pool:
 
     @property
     def all(self) -> Tensor:
-        """New images, then exemplars."""
+        """The indices of the new images, followed by those of the exemplars."""
         return torch.cat([self.new, self.old])
 
     def of_new_classes(self, old: int) -> dict[int, Tensor]:
-        """The new images, class by class, of the classes that are not among the first `old`."""
+        """Return the new images of each class, except for the first `old` classes."""
         return {label: group for label, group in by_class(self.new, self.labels).items() if label >= old}
 
 
 class Batches(Protocol):
-    """A rule for mini-batches."""
+    """A rule that composes the mini-batches of an epoch."""
 
     def steps(self, pool: Pool) -> int:
-        """Steps of one epoch."""
+        """Return the number of steps of one epoch."""
         ...
 
     def epoch(self, pool: Pool, random: Randomness, epoch: int) -> Callable[[int], Batch]:
-        """The batches of one epoch, by step."""
+        """Return the function that gives the batch of each step of an epoch."""
         ...
 
 
 def _full_batches(images: int, batch: int) -> int:
-    """The last incomplete batch is dropped, unless it is the only one."""
+    """Return the number of batches without the last incomplete one, unless that is the only one."""
     return max(1, images // batch)
 
 
 def _shuffled(indices: Tensor, batch: int, random: Randomness, epoch: int) -> Callable[[int], Tensor]:
+    """Return the function that gives the indices of each step of one shuffled pass."""
     order = indices[torch.randperm(len(indices), generator=random.at("order", epoch))]
     return lambda step: order[step * batch : (step + 1) * batch]
 
 
 def _endless(items: Tensor, start: int, count: int, generator: Callable[[int], torch.Generator]) -> Tensor:
-    """`count` items from position `start` of an endless stream that shuffles the items anew for each pass."""
+    """Return `count` items from position `start` of an endless sequence of passes, each pass shuffled anew."""
     first, last = start // len(items), (start + count - 1) // len(items)
     passes = [items[torch.randperm(len(items), generator=generator(number))] for number in range(first, last + 1)]
     offset = start - first * len(items)
@@ -72,33 +76,33 @@ def _endless(items: Tensor, start: int, count: int, generator: Callable[[int], t
 
 @dataclass(frozen=True)
 class Mixed:
-    """One shuffled loader over new images and exemplars; the ratio is what falls out of it."""
+    """New images and exemplars in one shuffled pass, in the ratio in which they are there."""
 
     batch: int
     drop_last: bool = True
-    """Whether the last batch is left out if it is incomplete; the only one never is."""
+    """Whether an incomplete last batch is left out, unless it is the only one."""
 
     def images(self, pool: Pool) -> Tensor:
-        """What an epoch passes over."""
+        """Return the images of one pass."""
         return pool.all
 
     def steps(self, pool: Pool) -> int:
-        """Full batches, and the incomplete one if it is kept."""
+        """Return the number of full batches, plus the incomplete one if it is kept."""
         images = len(self.images(pool))
         return _full_batches(images, self.batch) if self.drop_last else -(-images // self.batch)
 
     def epoch(self, pool: Pool, random: Randomness, epoch: int) -> Callable[[int], Batch]:
-        """One pass."""
+        """Return the batches of one pass."""
         main = _shuffled(self.images(pool), self.batch, random, epoch)
         return lambda step: Batch(main(step), pool.old[:0])
 
 
 @dataclass(frozen=True)
 class NewOnly(Mixed):
-    """One shuffled loader over the new images: no exemplars (LwF)."""
+    """New images in one shuffled pass, without exemplars (LwF)."""
 
     def images(self, pool: Pool) -> Tensor:
-        """The new images."""
+        """Return the new images."""
         return pool.new
 
 
@@ -106,18 +110,18 @@ class NewOnly(Mixed):
 class Replay:
     """Experience replay: `batch` new images and `replay` exemplars in every step (SS-IL, section 4.1).
 
-    An epoch is one pass over the new images; the exemplars come from an endless stream of shuffled passes.
+    An epoch is one pass over the new images; exemplars come from an endless sequence of shuffled passes.
     """
 
     batch: int
     replay: int
 
     def steps(self, pool: Pool) -> int:
-        """Full batches of the new images."""
+        """Return the number of full batches of new images."""
         return _full_batches(len(pool.new), self.batch)
 
     def epoch(self, pool: Pool, random: Randomness, epoch: int) -> Callable[[int], Batch]:
-        """A pass over the new images, each step joined by exemplars."""
+        """Return the batches of one pass over the new images, with exemplars in each."""
         main = _shuffled(pool.new, self.batch, random, epoch)
         if not len(pool.old):
             return lambda step: Batch(main(step), pool.old)
@@ -132,16 +136,16 @@ class Replay:
 
 @dataclass(frozen=True)
 class ClassBalanced:
-    """Every class equally often, whatever the number of its images; as many steps as `Mixed` takes."""
+    """Images of every class equally often, whatever their number; an epoch has as many steps as with `Mixed`."""
 
     batch: int
 
     def steps(self, pool: Pool) -> int:
-        """Full batches of everything."""
+        """Return the number of full batches of new images and exemplars."""
         return _full_batches(len(pool.all), self.batch)
 
     def epoch(self, pool: Pool, random: Randomness, epoch: int) -> Callable[[int], Batch]:
-        """Classes from an endless stream of shuffled passes; each class's images from a stream of its own."""
+        """Return batches whose classes come from endless shuffled passes, and each class's images likewise."""
         of_class = list(by_class(pool.all, pool.labels).values())
         size = min(self.batch, len(pool.all))
         first = epoch * self.steps(pool)
@@ -162,3 +166,37 @@ class ClassBalanced:
             return Batch(torch.cat(images), pool.old[:0])
 
         return batch
+
+
+class LocalBatch(NamedTuple):
+    """One process's share of a global batch: images as fetched, the draws for their augmentation, and labels."""
+
+    pixels: Tensor
+    draws: Draws
+    labels: Tensor
+
+    def split(self, count: int) -> list[Self]:
+        """Return at most `count` parts of nearly equal size, with new and replayed images in each."""
+        if count == 1:
+            return [self]
+        rows = [torch.arange(len(self.labels))[first::count] for first in range(min(count, len(self.labels)))]
+        return [type(self)(self.pixels[row], self.draws.take(row), self.labels[row]) for row in rows]
+
+
+def load(batch: Batch, generator: torch.Generator, context: ExecutionContext, least: int) -> LocalBatch:
+    """Fetch this process's share of a global batch. Augmentation is drawn for the global batch and then divided.
+
+    Raises:
+        UserError: The batch has fewer than `least` images, or fewer than one per process.
+    """
+    rank, world = context.fabric.global_rank, context.fabric.world_size
+    indices = torch.cat(batch)
+    if len(indices) < least or max(map(len, batch)) < world:
+        few = f"{len(indices)} training image(s) for {world} process(es)"
+        cure = "fewer --devices" if world > 1 else "fewer --tasks"
+        raise UserError(f"batch: {few}, of which batch norm needs two each; give the task more images, or {cure}")
+    main, replayed = (torch.arange(len(part))[rank::world] for part in batch)
+    slots = torch.cat([main, len(batch.main) + replayed])
+    draws = context.transform.draw(len(indices), generator).take(slots)
+    local = indices[slots]
+    return LocalBatch(context.samples.images.fetch(local, draws), draws, context.samples.labels[local])

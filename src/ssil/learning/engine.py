@@ -1,31 +1,39 @@
-"""The fold's step: (snapshot, memory) + task -> snapshot; no disk."""
+"""Learning one task: `(snapshot, memory) + task -> snapshot`. Nothing is read from or written to disk."""
 
-from collections.abc import Mapping
 from copy import deepcopy
 from dataclasses import dataclass
 
-from ssil.core.classes import ClassTable
 from ssil.core.errors import UserError
 from ssil.learning.batches import Pool
 from ssil.learning.execution import ExecutionContext
 from ssil.learning.memory import Memory
 from ssil.learning.method import Method, Phase, Stage
-from ssil.learning.processes import agree_on
-from ssil.learning.snapshot import Scorer, Snapshot, Work, freeze
-from ssil.learning.task import Pace, Progress, Task, Watch
+from ssil.learning.model_state import fresh, initial_network, place_scorers
+from ssil.learning.processes import broadcast_module
+from ssil.learning.snapshot import Scorer, Snapshot, TaskState, freeze
+from ssil.learning.task import Observer, Progress, ProgressReport, Task
 from ssil.learning.trainer import Trainer
-from ssil.nn.network import Network, build
+from ssil.nn.network import Network
+
+__all__ = ["fresh", "learn", "start"]
 
 
-def _unwatched(progress: Progress, pace: Pace) -> None:
-    pass
+def no_observer(progress: Progress, report: ProgressReport) -> None:
+    """Do nothing."""
 
 
 def start(method: Method, snapshot: Snapshot | None, task: Task, context: ExecutionContext) -> Progress:
-    """A task's first position: the previous model with room for the new classes."""
-    kept = snapshot.scorers if snapshot else {}
-    scorers = {name: deepcopy(kept[name]) if name in kept else make() for name, make in method.scorers.items()}
-    return Progress(_grown(method, snapshot, task, context), placed(scorers, context))
+    """Return the state in which a task starts: the previous model with a head for the new classes too.
+
+    Args:
+        method: The method.
+        snapshot: The model before the task; None for the first task, which starts with a new network.
+        task: The task to learn.
+        context: The devices and the training images.
+    """
+    before = snapshot.scorers if snapshot else {}
+    scorers = {name: deepcopy(before[name]) if name in before else make() for name, make in method.scorers.items()}
+    return Progress(_grown_network(method, snapshot, task, context), place_scorers(scorers, context))
 
 
 def learn(
@@ -35,41 +43,54 @@ def learn(
     task: Task,
     context: ExecutionContext,
     progress: Progress | None = None,
-    watch: Watch = _unwatched,
+    observer: Observer = no_observer,
 ) -> Snapshot:
-    """Learn one task, from its start or from where `progress` stands; `progress` moves along."""
+    """Learn one task and return the resulting model.
+
+    Args:
+        method: The method.
+        snapshot: The model before the task; None for the first task.
+        memory: The exemplars of earlier tasks.
+        task: The task to learn.
+        context: The devices and the training images.
+        progress: The state to continue from, which is changed in place; by default the start of the task.
+        observer: Called after every step and epoch; may raise an exception to stop.
+    """
     progress = progress or start(method, snapshot, task, context)
     pool = Pool(task.indices, memory.indices, context.samples.labels)
     assert (pool.labels[pool.old] < task.classes.old).all(), "exemplars are of classes learnt before"
-    lesson = _Lesson(method, snapshot, task, context, progress, pool)
-    parts = method.plan(task.classes)
-    names = [part.name for part in parts]
+    learner = _TaskLearner(method, snapshot, task, context, progress, pool)
+    plan = method.plan(task.classes)
+    names = [part.name for part in plan]
     if len({*names}) < len(names):
         raise UserError(f"method: parts of its plan have one name: {names}; give each its own")
-    progress.parts = len(parts)
-    while progress.phase < len(parts):
-        lesson.do(parts[progress.phase], watch)
+    progress.parts = len(plan)
+    while progress.phase < len(plan):
+        learner.run(plan[progress.phase], observer)
         progress.phase, progress.epoch, progress.step = progress.phase + 1, 0, 0
         progress.momentum, progress.scaler = {}, None
     for name, scorer in progress.scorers.items():
-        known = _plain(scorer)
-        scorer.fit(lesson.work("scorer"))
-        if lost := [key for key, value in _plain(scorer).items() if known.get(key) is not value]:
-            raise UserError(
-                f"method: {lost[0]!r} of scorer {name!r} would not be saved; let it be a buffer or parameter"
-            )
-    lesson.agree()
+        _fit(name, scorer, learner.state("scorer"))
+    learner.synchronise()
     return freeze(progress.network, task.classes, progress.scorers)
 
 
-def _plain(scorer: Scorer) -> dict[str, object]:
-    """What a scorer holds beside parameters and buffers."""
+def _fit(name: str, scorer: Scorer, state: TaskState) -> None:
+    """Fit a scorer to the task; raise UserError if it stores something that is not saved with a snapshot."""
+    before = _plain_attributes(scorer)
+    scorer.fit(state)
+    if lost := [key for key, value in _plain_attributes(scorer).items() if before.get(key) is not value]:
+        raise UserError(f"method: {lost[0]!r} of scorer {name!r} would not be saved; let it be a buffer or parameter")
+
+
+def _plain_attributes(scorer: Scorer) -> dict[str, object]:
+    """Return a scorer's attributes that are neither parameters nor buffers."""
     return {key: value for key, value in vars(scorer).items() if not key.startswith("_")}
 
 
 @dataclass(frozen=True)
-class _Lesson:
-    """A task being learnt."""
+class _TaskLearner:
+    """Runs the phases and stages of one task's plan."""
 
     method: Method
     snapshot: Snapshot | None
@@ -78,63 +99,48 @@ class _Lesson:
     progress: Progress
     pool: Pool
 
-    def do(self, part: Phase | Stage, watch: Watch) -> None:
-        """One part of the plan."""
+    def run(self, part: Phase | Stage, observer: Observer) -> None:
+        """Run a phase, from where it was left, or a stage."""
         if isinstance(part, Stage):
-            part.run(self.work(part.name))
-            self.agree()
+            part.run(self.state(part.name))
+            self.synchronise()
         else:
-            self._train(part, watch)
+            self._train(part, observer)
 
-    def _train(self, phase: Phase, watch: Watch) -> None:
-        progress, classes = self.progress, self.task.classes
+    def _train(self, phase: Phase, observer: Observer) -> None:
+        progress = self.progress
         if (progress.epoch, progress.step) == (0, 0):
-            self._begin(phase)
+            self._set_start(phase)
         teachers = ({"old": self.snapshot} if self.snapshot else {}) | progress.kept
-        Trainer(phase, progress, self.work(phase.name), teachers, self.context).run(watch)
-        self.agree()
+        Trainer(phase, progress, self.state(phase.name), teachers, self.context).run(observer)
+        self.synchronise()
         if phase.keep_as:
-            progress.kept[phase.keep_as] = freeze(progress.network, classes, progress.scorers)
+            progress.kept[phase.keep_as] = freeze(progress.network, self.task.classes, progress.scorers)
 
-    def agree(self) -> None:
-        """Let all processes have the first one's model: each has seen its own share of the images."""
-        for module in (self.progress.network, *self.progress.scorers.values()):
-            agree_on(self.context.fabric, module)
-
-    def _begin(self, phase: Phase) -> None:
+    def _set_start(self, phase: Phase) -> None:
+        """Set the network to the one with which the phase is to start."""
         if phase.start == "fresh":
-            self.progress.network = fresh(self.method, self.task.classes, self.context)
+            self.progress.network = initial_network(self.method, self.task.classes, self.context)
         elif phase.start == "previous":
-            self.progress.network = _grown(self.method, self.snapshot, self.task, self.context)
+            self.progress.network = _grown_network(self.method, self.snapshot, self.task, self.context)
 
-    def work(self, name: str) -> Work:
-        """What a part of the plan may look at and change."""
+    def synchronise(self) -> None:
+        """Give all processes the first one's model: batch statistics differ, as each sees its own share of a batch."""
+        for module in (self.progress.network, *self.progress.scorers.values()):
+            broadcast_module(self.context.fabric, module)
+
+    def state(self, name: str) -> TaskState:
+        """Return the view of the task for the phase, stage or scorer called `name`, which keys its randomness."""
         progress, random = self.progress, self.context.random.within(self.task.number, name)
-        task, look = self.task, self.context.outputs
-        return Work(progress.network, progress.scorers, task.classes, self.pool, self.snapshot, random, look)
+        evaluate = self.context.outputs
+        return TaskState(
+            progress.network, progress.scorers, self.task.classes, self.pool, self.snapshot, random, evaluate
+        )
 
 
-def _grown(method: Method, snapshot: Snapshot | None, task: Task, context: ExecutionContext) -> Network:
-    """The previous network with room for the new classes, or a first one."""
+def _grown_network(method: Method, snapshot: Snapshot | None, task: Task, context: ExecutionContext) -> Network:
+    """Return the previous network with a head for the new classes too, or a new network for the first task."""
     if snapshot is None:
-        return fresh(method, task.classes, context)
-    return _placed(snapshot.network.grow(task.classes.new, context.random.at("head", task.number)), context)
-
-
-def fresh(method: Method, classes: ClassTable, context: ExecutionContext) -> Network:
-    """A network with its first weights, and a head for these classes."""
-    generator = context.random.at("backbone", classes.task)
-    channels = context.samples.images.shape[2]
-    network = build(context.backbone, method.head, channels, context.norm, generator, method.final_relu, context.init)
-    for task, size in enumerate(classes.sizes, 1):
-        network.head = network.head.grow(size, context.random.at("head", task))
-    return _placed(network, context)
-
-
-def _placed(network: Network, context: ExecutionContext) -> Network:
-    return network.to(device=context.fabric.device, dtype=context.dtype)
-
-
-def placed(scorers: Mapping[str, Scorer], context: ExecutionContext) -> dict[str, Scorer]:
-    """The scorers where the network is."""
-    return {name: scorer.to(device=context.fabric.device, dtype=context.dtype) for name, scorer in scorers.items()}
+        return initial_network(method, task.classes, context)
+    grown = snapshot.network.grow(task.classes.new, context.random.at("head", task.number))
+    return grown.to(device=context.device, dtype=context.dtype)

@@ -1,74 +1,38 @@
-"""Where a method works: the devices, the pictures, the randomness, and the kind of network."""
+"""The execution context: the devices, training images, randomness and kind of network with which tasks are learnt."""
 
 import ctypes
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, nullcontext, suppress
+from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import cached_property
-from typing import TYPE_CHECKING, Any, Self, cast
+from typing import Any, Self
 
 import torch
 from torch import Tensor
 
 from ssil.core.randomness import Randomness
-from ssil.core.samples import Images, Samples
+from ssil.core.samples import Samples
 from ssil.data.augmentation import Transform
 from ssil.data.cache import Arrays, cache_dir, cached
 from ssil.data.prefetch import ahead
 from ssil.data.resident_images import Unchanged, vectors
-from ssil.learning import processes
+from ssil.learning.processes import AnyFabric, SingleDevice, gather, local_share, total
 from ssil.nn.network import Network, Output
 from ssil.nn.pretrained import Pretrained
 from ssil.nn.resnet import Norm
 
-if TYPE_CHECKING:
-    from lightning_fabric import Fabric
-
-
-def alone() -> "Fabric":
-    """The GPU if there is one, else the processor, in full precision."""
-    return cast("Fabric", _Alone())
-
-
-class _Alone:
-    """What looking at pictures needs of a Fabric; all else is asked of a real one, made when that happens."""
-
-    world_size, global_rank = 1, 0
-
-    def __init__(self) -> None:
-        self.device = torch.device("cuda", 0) if torch.cuda.is_available() else torch.device("cpu")
-
-    def autocast(self) -> AbstractContextManager[None]:
-        """Precision stays what it is."""
-        return nullcontext()
-
-    @cached_property
-    def _fabric(self) -> "Fabric":
-        from lightning_fabric import Fabric
-
-        return Fabric(accelerator=self.device.type, devices=1)
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):  # a copy is asked for its own before it is made
-            raise AttributeError(name)
-        return getattr(self._fabric, name)
-
-
-if TYPE_CHECKING:
-    from lightning_fabric import Fabric  # takes seconds to import
-
 BATCH = 512
+"""Images of an evaluation batch at most."""
 PIXELS = BATCH * 64 * 64
-"""Of a batch that is only looked at: so many pictures of 64 pixels or less a side, fewer of larger ones."""
+"""Pixels of an evaluation batch at most: images of more than 64 x 64 pixels make smaller batches."""
 SCORES = 2**24
-"""At most so many scores of such a batch."""
+"""Logits of an evaluation batch at most."""
 
 
 @dataclass(frozen=True)
 class ExecutionContext:
-    """Where a method works: devices, training pictures (labels by order of arrival), randomness, the network's kind."""
+    """Devices, training images (labels by order of arrival), randomness, and the kind of network."""
 
-    fabric: "Fabric"
+    fabric: AnyFabric
     samples: Samples
     transform: Transform
     random: Randomness
@@ -76,75 +40,79 @@ class ExecutionContext:
     norm: Norm = "batch"
     dtype: torch.dtype = torch.float32
     init: Pretrained | None = None
-    """The backbone's first weights, if they are not to be random."""
+    """The backbone's initial weights; None for random ones."""
     accumulate: int = 1
-    """How many parts a process's share of a batch is trained on in, one after the other."""
+    """The number of parts in which a process trains on its share of a batch before it updates the weights."""
     compiler: str | Callable[..., Any] | None = None
-    """What backbones are compiled by in training, if they are to be."""
-
-    def pictures(self, indices: Tensor, samples: Samples | None = None) -> Tensor:
-        """Pictures (the training ones, if not said otherwise) under the test transform, ready for a network."""
-        return self.transform.test(self._images(samples).fetch(indices), self.dtype)
-
-    def _images(self, samples: Samples | None) -> Images:
-        return (self.samples if samples is None else samples).images
-
-    def looks(
-        self, network: Network, indices: Tensor, samples: Samples | None = None
-    ) -> Iterator[tuple[Tensor, Output]]:
-        """The network's outputs batch by batch, with the indices they belong to; it is put in eval mode."""
-        network.eval()
-        images = self._images(samples)
-        height, width, _ = images.shape
-        most = min(BATCH, PIXELS // (height * width), SCORES // max(1, network.head.classes))
-        parts = indices.split(max(1, most))
-        for part, pixels in zip(parts, ahead(images.fetch, parts, images.ahead, workers=2), strict=True):
-            with torch.inference_mode(), self.fabric.autocast():
-                output = network(self.transform.test(pixels, self.dtype))
-            yield part, output
-
-    def outputs(self, network: Network, indices: Tensor) -> Output:
-        """All logits and features of training pictures, as ordinary tensors that a loss may use; no stage maps."""
-        looks = self.looks(network, self.share(indices))
-        parts = [(output.logits, output.features) for _, output in looks]
-        logits, features = (self.gathered(torch.cat(column), len(indices)) for column in zip(*parts, strict=True))
-        return Output(logits, features)
+    """The `torch.compile` backend for the backbones in training; None to leave them uncompiled."""
 
     @property
-    def synchronised(self) -> bool:
-        """Whether batch norms see the whole batch of all processes; on a CPU they can't."""
-        return self.fabric.world_size > 1 and self.fabric.device.type == "cuda"
+    def device(self) -> torch.device:
+        """The device of this process."""
+        return self.fabric.device
 
-    def share(self, indices: Tensor) -> Tensor:
-        """What this process looks at of them; `gathered` puts together what all have found."""
-        return processes.share(self.fabric, indices)
+    def batched_outputs(
+        self, network: Network, indices: Tensor, samples: Samples | None = None
+    ) -> Iterator[tuple[Tensor, Output]]:
+        """Put the network in eval mode, and yield its output for images under the test transform, batch by batch.
 
-    def gathered(self, rows: Tensor, count: int) -> Tensor:
-        """A row for each of so many indices, of which this process has made those of its share."""
-        return processes.gathered(self.fabric, rows, count)
+        Args:
+            network: The network, on the context's device.
+            indices: The images to evaluate.
+            samples: What the indices refer to: the context's training samples by default.
+
+        Yields:
+            The indices of a batch, and the network's output for them.
+        """
+        network.eval()
+        images = (self.samples if samples is None else samples).images
+        height, width, _ = images.shape
+        most = min(BATCH, PIXELS // (height * width), SCORES // max(1, network.head.classes))
+        batches = indices.split(max(1, most))
+        for batch, pixels in zip(batches, ahead(images.fetch, batches, images.ahead, workers=2), strict=True):
+            with torch.inference_mode(), self.fabric.autocast():
+                output = network(self.transform.test(pixels, self.dtype))
+            yield batch, output
+
+    def outputs(self, network: Network, indices: Tensor) -> Output:
+        """Return the logits and features of training images, evaluated by all processes together.
+
+        The tensors may be used in a loss. Stage maps are left out.
+        """
+        batches = self.batched_outputs(network, local_share(self.fabric, indices))
+        parts = [(output.logits, output.features) for _, output in batches]
+        logits, features = (gather(self.fabric, torch.cat(column), len(indices)) for column in zip(*parts, strict=True))
+        return Output(logits, features)
 
     def frozen(self, network: Network, test: Samples, name: str) -> tuple[Self, Samples]:
-        """The bench and test samples with features in place of pictures, for heads to learn from; cached by name."""
+        """Return this context and the test samples with a frozen network's features in place of the images.
+
+        Heads can then be trained on an identity backbone. The features are cached under `name`.
+        """
         train, test = (
-            Samples(vectors(self._features(network, samples, f"{name}-{part}")), samples.labels)
+            Samples(vectors(self._cached_features(network, samples, f"{name}-{part}")), samples.labels)
             for part, samples in (("train", self.samples), ("test", test))
         )
         return replace(self, samples=train, transform=Unchanged(), backbone="identity", init=None), test
 
-    def _features(self, network: Network, samples: Samples, name: str) -> Tensor:
-        """The features of all samples, kept by this name; if any process lacks them, all look, each at its share."""
-        everyone = torch.arange(len(samples))
+    def _cached_features(self, network: Network, samples: Samples, name: str) -> Tensor:
+        """Return all samples' features; unless every process finds them in its cache, all compute them together."""
+        everything = torch.arange(len(samples))
 
-        def look(indices: Tensor) -> Tensor:
-            return torch.cat([output.features.cpu() for _, output in self.looks(network, indices, samples)])
+        def features(indices: Tensor) -> Tensor:
+            return torch.cat([output.features.cpu() for _, output in self.batched_outputs(network, indices, samples)])
 
-        (kept,) = processes.total(self.fabric, [(cache_dir() / f"{name}.npz").exists()])
-        shared = None if kept == self.fabric.world_size else self.gathered(look(self.share(everyone)), len(samples))
+        (cached_by,) = total(self.fabric, [(cache_dir() / f"{name}.npz").exists()])
+        computed = None
+        if cached_by < self.fabric.world_size:
+            computed = gather(self.fabric, features(local_share(self.fabric, everything)), len(samples))
 
-        def found() -> Arrays:
-            return {"features": (look(everyone) if shared is None else shared).cpu().numpy()}
+        def build() -> Arrays:  # called too if the cached file turns out to be damaged
+            return {"features": (features(everything) if computed is None else computed).cpu().numpy()}
 
-        return torch.from_numpy(cached(name, found)["features"]).to(self.fabric.device)
+        return torch.from_numpy(cached(name, build)["features"]).to(self.device)
+
+    looks = batched_outputs  # former name, until all callers have the new one
 
 
 M_TRIM_THRESHOLD, M_MMAP_MAX = -1, -4
@@ -161,3 +129,6 @@ def keep_freed_memory(limit: int = 2**30) -> None:
         library = ctypes.CDLL("libc.so.6")
         library.mallopt(M_MMAP_MAX, 0)
         library.mallopt(M_TRIM_THRESHOLD, limit)
+
+
+alone = SingleDevice  # former name, until all callers have the new one

@@ -1,4 +1,4 @@
-"""What a method is: a recipe of training phases and stages. Its file describes; the engine trains."""
+"""What a method is: a plan of training phases and stages. A method's file describes training; the engine trains."""
 
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
@@ -13,7 +13,7 @@ from ssil.core.randomness import Randomness
 from ssil.learning import losses
 from ssil.learning.batches import Batches, Pool
 from ssil.learning.schedule import Schedule
-from ssil.learning.snapshot import MAIN, Scorer, Step, Work
+from ssil.learning.snapshot import MAIN, Scorer, Step, TaskState
 from ssil.nn.heads import Head
 
 Count = Annotated[int, Field(ge=1)]
@@ -23,10 +23,11 @@ Momentum = Annotated[float, Field(ge=0, lt=1)]
 
 
 class Term(NamedTuple):
-    """A part of a loss: per-sample values, and what their sum is divided by (the batch, or a group's members).
+    """One term of a loss: one value per sample, and the number by which the sum of the values is divided.
 
-    With several processes each gives its own divisor, and the engine divides by their sum. The divisor depends on the
-    labels alone, for of a batch that is trained on in parts it must be known beforehand.
+    The divisor is the size of the mini-batch or of a group of its samples. If a batch is divided among processes or
+    into parts, each gives its own divisor, and the trainer divides by their sum. A divisor must therefore depend on
+    the labels only.
     """
 
     values: Tensor
@@ -37,50 +38,51 @@ Loss = Callable[[Step], dict[str, Term]]
 
 
 def mean(values: Tensor) -> Term:
-    """The mean over the mini-batch, or over those of its samples that the values are of."""
+    """Return the term whose value is the mean over the samples that have a value."""
     return Term(values, len(values))
 
 
 def cross_entropy(step: Step) -> dict[str, Term]:
-    """The plain loss: one softmax over all classes seen."""
+    """Return the loss of plain training: cross-entropy with one softmax over all seen classes."""
     return {"ce": mean(losses.cross_entropy(step.output.logits, step.labels))}
 
 
-class Moment(NamedTuple):
-    """Where in a phase a step is, and how many images its global batch has."""
+class StepPosition(NamedTuple):
+    """The position of a step within its phase, and the number of images in its global batch."""
 
     epoch: int
     step: int
     images: int
 
 
-Hook = Callable[[Work, Moment], None]
-Choice = Callable[[Pool, ClassTable, Randomness], Pool]
-"""Which of a task's images a phase trains on; the randomness is the run's, from which exemplars are drawn too."""
+Hook = Callable[[TaskState, StepPosition], None]
+ImageSelection = Callable[[Pool, ClassTable, Randomness], Pool]
+"""Returns the images of a pool that a phase trains on. The randomness is the run's, as for selecting exemplars."""
 
 
 @dataclass(frozen=True)
 class Phase:
-    """One stretch of training, described as data."""
+    """Training for some epochs, described as data."""
 
     name: str
     loss: Loss
     batches: Batches
     schedule: Schedule
     teachers: tuple[str, ...] = ()
-    """The teachers that the loss asks for: "old" is the model of the task before."""
+    """The teachers whose output the loss needs: "old" is the model before the task, others have a `keep_as` name."""
     start: Literal["current", "previous", "fresh"] = "current"
-    """The network as it is, as it was when the task began, or a new one."""
-    images: Choice | None = None
-    """Which images it trains on; all, if not said otherwise."""
+    """Train the network as it is, as it was at the start of the task, or a newly initialised one."""
+    images: ImageSelection | None = None
+    """Selects the images to train on; None for all."""
     trained: Literal["network", "head", "scorer"] = "network"
-    """What of the model moves; all else is in eval mode. A scorer learns from outputs under the test transform."""
+    """The part of the model to train; the rest is frozen and in eval mode. A scorer is trained on the network's outputs
+    under the test transform."""
     keep_as: str | None = None
-    """The name under which the result is a teacher of the phases that follow."""
+    """The name under which later phases can use the resulting model as a teacher."""
     gradients: Hook | None = None
-    """Called before the optimiser's step: may change the gradients."""
+    """Called before each optimiser step; may change the gradients."""
     project: Hook | None = None
-    """Called after the optimiser's step: may change the weights."""
+    """Called after each optimiser step; may change the weights."""
 
     def __post_init__(self) -> None:
         if self.trained == "scorer" and self.teachers:
@@ -89,50 +91,51 @@ class Phase:
 
 @dataclass(frozen=True)
 class Stage:
-    """A computation without gradient steps: imprinting, weight alignment."""
+    """A computation without gradient steps, such as imprinting or weight alignment."""
 
     name: str
-    run: Callable[[Work], None]
+    run: Callable[[TaskState], None]
 
 
-Parts = tuple[Phase | Stage, ...]
+TaskPlan = tuple[Phase | Stage, ...]
 
 
 @dataclass(frozen=True)
-class Needs:
-    """What a method asks for beside the new images."""
+class Requirements:
+    """What a method needs beside the new images, and what it does after its main phase."""
 
     memory: Literal["none", "budget", "all"]
     teacher: bool
     held_out: bool
     post_processing: tuple[str, ...]
-    """What comes after the main phase, by name, and the scorer if it is not the plain one."""
+    """The names of phases and stages after the main phase, and the scorer if it is not the plain one."""
 
 
 @dataclass(frozen=True)
 class Method:
-    """All that a method file produces."""
+    """The result of a method file: all that the engine needs to learn a task."""
 
-    plan: Callable[[ClassTable], Parts]
-    """What is done for a task, given the class table after it."""
+    plan: Callable[[ClassTable], TaskPlan]
+    """The phases and stages of a task, given the class table after it."""
     head: Callable[[int], Head]
-    """From the feature width to a head that has no class yet."""
+    """Creates a head without classes for features of the given width."""
     scorers: Mapping[str, Callable[[], Scorer]] = field(default_factory=lambda: {MAIN: Scorer})
     memory: Literal["none", "budget", "all"] = "budget"
+    """The exemplars that the method uses: none, as many as the run's memory budget allows, or all images."""
     final_relu: bool = True
-    """Whether features are cut at zero; cosine heads want them whole."""
+    """Whether the backbone's features end with a ReLU; cosine heads need negative values too."""
     chain: Hashable = None
-    """Methods with the same chain train alike: one training serves the scorers of all of them."""
+    """Methods with equal values other than None train identically, and can share one training."""
 
     def __post_init__(self) -> None:
         if MAIN not in self.scorers:
             raise UserError(f"method: its scorers are {[*self.scorers]}; call the one that it is judged by {MAIN!r}")
 
-    def needs(self) -> Needs:
-        """What it asks for, read off the plan of a second task."""
-        phases = [part for part in self._second() if isinstance(part, Phase)]
+    def requirements(self) -> Requirements:
+        """Return what the plan of a second task needs."""
+        phases = [part for part in self._second_plan() if isinstance(part, Phase)]
         scorer = type(self.scorers[MAIN]())
-        return Needs(
+        return Requirements(
             self.memory,
             teacher=any(phase.teachers for phase in phases),
             held_out=any(phase.trained == "scorer" for phase in phases),
@@ -142,12 +145,20 @@ class Method:
             ),
         )
 
-    def after_main(self) -> Parts:
-        """What a second task has after the phase called "main", or after its first."""
-        parts = self._second()
+    def after_main(self) -> TaskPlan:
+        """Return what follows the phase called "main", or else the first phase, in the plan of a second task."""
+        parts = self._second_plan()
         names = [part.name for part in parts if isinstance(part, Phase)]
         main = "main" if "main" in names else names[0]
         return parts[[part.name for part in parts].index(main) + 1 :]
 
-    def _second(self) -> Parts:
+    def _second_plan(self) -> TaskPlan:
         return self.plan(ClassTable(("?",) * 4, (0, 2, 4)))
+
+    needs = requirements  # former name, until all callers have the new one
+
+
+Moment = StepPosition  # former names, as above
+Choice = ImageSelection
+Parts = TaskPlan
+Needs = Requirements

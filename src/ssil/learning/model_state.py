@@ -1,26 +1,43 @@
-"""Networks, scorers and snapshots as named tensors, and back."""
+"""Building a model, placing it on the device, and converting models to and from named tensors.
+
+Restoring a saved model for prediction needs this module, not the engine or the trainer.
+"""
 
 from collections.abc import Mapping
 
 from torch import Tensor
 
 from ssil.core.classes import ClassTable
-from ssil.learning.engine import fresh, placed
 from ssil.learning.execution import ExecutionContext
 from ssil.learning.method import Method
 from ssil.learning.snapshot import Scorer, Snapshot
-from ssil.nn.network import Network
+from ssil.nn.network import Network, build
+
+
+def initial_network(method: Method, classes: ClassTable, context: ExecutionContext) -> Network:
+    """Return a new network with initial weights and a head for the given classes, on the context's device."""
+    generator = context.random.at("backbone", classes.task)
+    channels = context.samples.images.shape[2]
+    network = build(context.backbone, method.head, channels, context.norm, generator, method.final_relu, context.init)
+    for task, size in enumerate(classes.sizes, 1):
+        network.head = network.head.grow(size, context.random.at("head", task))
+    return network.to(device=context.device, dtype=context.dtype)
+
+
+def place_scorers(scorers: Mapping[str, Scorer], context: ExecutionContext) -> dict[str, Scorer]:
+    """Move the scorers to the context's device and floating-point type."""
+    return {name: scorer.to(device=context.device, dtype=context.dtype) for name, scorer in scorers.items()}
 
 
 def snapshot_tensors(snapshot: Snapshot) -> dict[str, Tensor]:
-    """All that a snapshot has learnt."""
+    """Return all parameters and buffers of a snapshot by name, for `restore_snapshot`."""
     return model_tensors(snapshot.network, snapshot.scorers)
 
 
 def restore_snapshot(
     tensors: Mapping[str, Tensor], method: Method, classes: ClassTable, context: ExecutionContext
 ) -> Snapshot:
-    """The snapshot that these are the tensors of."""
+    """Return the snapshot from which `snapshot_tensors` took the tensors."""
     network, scorers = restore_model(tensors, method, classes, context)
     for scorer in scorers.values():
         scorer.requires_grad_(False)
@@ -28,33 +45,36 @@ def restore_snapshot(
 
 
 def model_tensors(network: Network, scorers: Mapping[str, Scorer]) -> dict[str, Tensor]:
-    """Parameters and buffers of a network and its scorers."""
+    """Return the parameters and buffers of a network and its scorers by name: `network/...`, `scorer.NAME/...`."""
     modules = {"network": network, **{f"scorer.{name}": scorer for name, scorer in scorers.items()}}
-    return joined({name: module.state_dict() for name, module in modules.items()})
+    return join_groups({name: module.state_dict() for name, module in modules.items()})
 
 
 def restore_model(
     tensors: Mapping[str, Tensor], method: Method, classes: ClassTable, context: ExecutionContext
 ) -> tuple[Network, dict[str, Scorer]]:
-    """The network and the scorers that these are the tensors of."""
-    groups = grouped(tensors)
-    network = fresh(method, classes, context)
+    """Return the network and the scorers from which `model_tensors` took the tensors."""
+    groups = split_groups(tensors)
+    network = initial_network(method, classes, context)
     network.load_state_dict(groups["network"])
-    scorers = placed({name: make() for name, make in method.scorers.items()}, context)
+    scorers = place_scorers({name: make() for name, make in method.scorers.items()}, context)
     for name, scorer in scorers.items():
         scorer.restore(groups.get(f"scorer.{name}", {}))
     return network, scorers
 
 
-def joined(groups: Mapping[str, Mapping[str, Tensor]]) -> dict[str, Tensor]:
-    """Groups of tensors as one: `group/name`."""
+def join_groups(groups: Mapping[str, Mapping[str, Tensor]]) -> dict[str, Tensor]:
+    """Return the tensors of all groups in one mapping, each called `group/name`."""
     return {f"{group}/{name}": tensor for group, tensors in groups.items() for name, tensor in tensors.items()}
 
 
-def grouped(tensors: Mapping[str, Tensor]) -> dict[str, dict[str, Tensor]]:
-    """The groups that `joined` has joined."""
+def split_groups(tensors: Mapping[str, Tensor]) -> dict[str, dict[str, Tensor]]:
+    """Return the groups that `join_groups` has joined."""
     groups: dict[str, dict[str, Tensor]] = {}
     for key, tensor in tensors.items():
         group, _, name = key.partition("/")
         groups.setdefault(group, {})[name] = tensor
     return groups
+
+
+fresh, joined, grouped = initial_network, join_groups, split_groups  # former names, until all callers have the new ones

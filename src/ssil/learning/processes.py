@@ -1,4 +1,8 @@
-"""The processes that share each batch: how they are started, what they tell each other, and that they end together."""
+"""The processes that share each batch: starting them, reductions over them, and ending all of them when one fails.
+
+Every function takes the `Fabric` of this process, or a `SingleDevice`, for which all reductions are the identity.
+`lightning_fabric`, whose import takes seconds, is imported when training starts.
+"""
 
 import logging
 import os
@@ -6,9 +10,9 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from datetime import timedelta
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import torch
 from torch import Tensor, distributed, nn
@@ -20,14 +24,49 @@ if TYPE_CHECKING:
     from lightning_fabric import Fabric
 
 GRACE = 5.0
-"""Seconds that a process has to end by itself after another one has."""
+"""Seconds that a process has to end by itself after another process has failed."""
 
-_LOST = "devices: a process ended without a word (killed, or out of memory?); with --out the same command goes on"
+LOST = "devices: a process ended without a word (killed, or out of memory?); with --out the same command goes on"
 
 
-def launched(device: str, devices: int, nodes: int, mixed: Literal["bf16-mixed", "16-mixed"] | None) -> "Fabric":
-    """So many processes on each node: started here, or already there under torchrun or Slurm."""
-    from lightning_fabric import Fabric  # takes seconds to import
+class SingleDevice:
+    """One process in full precision, on the first GPU or else the CPU: what evaluation needs of a `Fabric`."""
+
+    world_size, global_rank, is_global_zero = 1, 0, True
+
+    def __init__(self) -> None:
+        self.device = torch.device("cuda", 0) if torch.cuda.is_available() else torch.device("cpu")
+
+    def autocast(self) -> AbstractContextManager[None]:
+        """Return a context that changes nothing."""
+        return nullcontext()
+
+
+AnyFabric: TypeAlias = "Fabric | SingleDevice"
+
+
+def training_fabric(fabric: AnyFabric) -> "Fabric":
+    """Return `fabric`, or for a `SingleDevice` a new `Fabric` on its device."""
+    if not isinstance(fabric, SingleDevice):
+        return fabric
+    from lightning_fabric import Fabric
+
+    return Fabric(accelerator=fabric.device.type, devices=1)
+
+
+def launch(device: str, devices: int, nodes: int, mixed: Literal["bf16-mixed", "16-mixed"] | None) -> "Fabric":
+    """Start the processes, unless torchrun or Slurm has started them, and return the `Fabric` of this one.
+
+    Args:
+        device: "cpu" or "cuda".
+        devices: Processes per node.
+        nodes: Machines that take part.
+        mixed: The kind of mixed precision, if any.
+
+    Raises:
+        UserError: There are not as many devices.
+    """
+    from lightning_fabric import Fabric
     from lightning_fabric.plugins.precision.amp import MixedPrecision
     from lightning_fabric.strategies.ddp import DDPStrategy
 
@@ -44,8 +83,8 @@ def launched(device: str, devices: int, nodes: int, mixed: Literal["bf16-mixed",
     return fabric
 
 
-def total(fabric: "Fabric", numbers: Iterable[float]) -> list[float]:
-    """Small numbers, each summed over all processes; does not wait for a device."""
+def total(fabric: AnyFabric, numbers: Iterable[float]) -> list[float]:
+    """Return each number summed over all processes. The numbers are on the CPU: this does not wait for a GPU."""
     if fabric.world_size == 1:
         return list(numbers)
     sums = torch.tensor([*numbers], dtype=torch.float64)
@@ -53,8 +92,8 @@ def total(fabric: "Fabric", numbers: Iterable[float]) -> list[float]:
     return sums.tolist()
 
 
-def mean(fabric: "Fabric", values: Tensor) -> Tensor:
-    """The mean over all processes."""
+def mean(fabric: AnyFabric, values: Tensor) -> Tensor:
+    """Return the mean of `values` over all processes."""
     if fabric.world_size == 1:
         return values
     sums = values.clone()
@@ -62,8 +101,8 @@ def mean(fabric: "Fabric", values: Tensor) -> Tensor:
     return sums / fabric.world_size
 
 
-def agree(fabric: "Fabric", tensors: Iterable[Tensor]) -> None:
-    """Let all processes have the first one's values."""
+def broadcast(fabric: AnyFabric, tensors: Iterable[Tensor]) -> None:
+    """Overwrite the tensors of every process with those of the first process."""
     if fabric.world_size == 1:
         return
     for tensor in tensors:
@@ -73,13 +112,13 @@ def agree(fabric: "Fabric", tensors: Iterable[Tensor]) -> None:
             tensor.detach().copy_(values)
 
 
-def agree_on(fabric: "Fabric", module: nn.Module) -> None:
-    """Let all processes have the first one's weights and buffers."""
-    agree(fabric, module.state_dict().values())
+def broadcast_module(fabric: AnyFabric, module: nn.Module) -> None:
+    """Overwrite the parameters and buffers of every process's module with those of the first process."""
+    broadcast(fabric, module.state_dict().values())
 
 
-def share(fabric: "Fabric", indices: Tensor) -> Tensor:
-    """A process's part of what is to be looked at, as long as every other's: the last index may come again."""
+def local_share(fabric: AnyFabric, indices: Tensor) -> Tensor:
+    """Return this process's share of the indices. All shares have one length: the last index may be in several."""
     rank, world = fabric.global_rank, fabric.world_size
     if world == 1:
         return indices
@@ -87,8 +126,8 @@ def share(fabric: "Fabric", indices: Tensor) -> Tensor:
     return indices[slots.clamp(max=len(indices) - 1)]
 
 
-def gathered(fabric: "Fabric", rows: Tensor, count: int) -> Tensor:
-    """The rows of all processes, each made of its `share` of so many indices, in the order of the indices."""
+def gather(fabric: AnyFabric, rows: Tensor, count: int) -> Tensor:
+    """Return one row for each of `count` indices, in their order, from the rows of each process's `local_share`."""
     if fabric.world_size == 1:
         return rows
     rows = rows.to(fabric.device).contiguous()
@@ -97,8 +136,8 @@ def gathered(fabric: "Fabric", rows: Tensor, count: int) -> Tensor:
     return torch.stack(parts, 1).flatten(0, 1)[:count]
 
 
-def same(fabric: "Fabric", value: object) -> bool:
-    """Whether all processes have this value."""
+def all_equal(fabric: AnyFabric, value: object) -> bool:
+    """Return whether `value` is the same in all processes."""
     if fabric.world_size == 1:
         return True
     values: list[object] = [None] * fabric.world_size
@@ -107,12 +146,17 @@ def same(fabric: "Fabric", value: object) -> bool:
 
 
 @contextmanager
-def together(fabric: "Fabric") -> Iterator[None]:
-    """End all processes when one fails: the first of them says why, the others only end."""
+def ending_together(fabric: AnyFabric) -> Iterator[None]:
+    """End all processes when the block fails in one of them; only one process reports the error.
+
+    Raises:
+        UserError: The error of the first process, or, in the first process, that of another one ("process 1: ...").
+        SystemExit: In processes that need not report anything.
+    """
     if fabric.world_size == 1:
         yield
         return
-    end = _End(fabric)
+    failures = _Failures(fabric)
     try:
         yield
         distributed.barrier()
@@ -121,74 +165,86 @@ def together(fabric: "Fabric") -> Iterator[None]:
             raise SystemExit(130) from None
         raise
     except Exception as error:
-        end.tell(error)
+        failures.end(error)
     finally:
-        end.over.set()
+        failures.finished.set()
 
 
-class _End:
-    """What the processes know of each other's ends, through a store that the first one has."""
+class _Failures:
+    """The first failure of any process, known to all of them through the key-value store of the first process."""
 
-    def __init__(self, fabric: "Fabric") -> None:
-        self.rank, self.others = fabric.global_rank, fabric.world_size - 1
-        self.over, self.heard = threading.Event(), ""
+    def __init__(self, fabric: AnyFabric) -> None:
+        self.rank, self.world_size = fabric.global_rank, fabric.world_size
+        self.finished, self.remote = threading.Event(), ""
         host, port = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
         store = TCPStore(host, port, is_master=False, timeout=timedelta(seconds=60))
         attempt = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
         self.store = PrefixStore(f"ssil/{attempt}", store)
-        threading.Thread(target=self._watch, name="ends", daemon=True).start()
+        threading.Thread(target=self._poll, name="failures", daemon=True).start()
 
-    def tell(self, error: Exception) -> None:
-        """Raise what this process is to say of its end, and let the others know."""
-        told = self._told()
-        if not told and (isinstance(error, distributed.DistError) or "gloo" in str(error)):
-            told = _LOST
-        if not told:
-            self._say(error)
-        if self.rank and told != _LOST and (told or isinstance(error, UserError)):
-            self._outlast_first()
+    def end(self, error: Exception) -> None:
+        """Publish the error unless another process has failed first, and raise what this process is to report."""
+        first = self._remote_failure()
+        if not first and (isinstance(error, distributed.DistError) or "gloo" in str(error)):
+            first = LOST
+        if not first:
+            self._publish(error)
+        if self.rank and first != LOST and (first or isinstance(error, UserError)):
+            self._outlast_first_process()
             raise SystemExit(2) from None
-        if told:
-            raise UserError(told) from None
+        if first:
+            raise UserError(first) from None
         raise error
 
-    def _say(self, error: Exception) -> None:
-        """Tell the others; the first process, with which the store ends, stays until they have heard."""
+    def _publish(self, error: Exception) -> None:
+        """Store the error; in the first process, with which the store ends, wait until all others have read it."""
         self.store.set("end", f"{self.rank}:{error}")
         self.store.set(f"heard/{self.rank}", "")
-        everyone = [f"heard/{rank}" for rank in range(self.others + 1)]
+        everyone = [f"heard/{rank}" for rank in range(self.world_size)]
         if not self.rank:
-            _wait(lambda: self.store.check(everyone), GRACE)
+            _wait_until(lambda: self.store.check(everyone), GRACE)
 
-    def _outlast_first(self) -> None:
-        """Let the first process have its say: whoever started it kills it when another one fails."""
-        with suppress(RuntimeError, distributed.DistError):  # the store has gone with it
-            _wait(lambda: not self.store.check(["end"]), 2 * GRACE)
+    def _outlast_first_process(self) -> None:
+        """Wait until the first process has ended: a launcher kills it, before it reports, when another one ends."""
+        with suppress(RuntimeError, distributed.DistError):  # the store is gone with the first process
+            _wait_until(lambda: not self.store.check(["end"]), 2 * GRACE)
 
-    def _told(self) -> str:
-        """What another process has said of its end; of a first process that is gone, that it is."""
+    def _remote_failure(self) -> str:
+        """Return the failure that another process has published, `LOST` if the first process is gone, or ""."""
         try:
-            if not self.heard and self.store.check(["end"]):
+            if not self.remote and self.store.check(["end"]):
                 rank, _, why = self.store.get("end").decode().partition(":")
                 if int(rank) != self.rank:
-                    self.heard = f"process {rank}: {why}"
+                    self.remote = f"process {rank}: {why}"
                     self.store.set(f"heard/{self.rank}", "")
         except (RuntimeError, distributed.DistError):
-            return self.heard or _LOST
-        return self.heard
+            return self.remote or LOST
+        return self.remote
 
-    def _watch(self) -> None:
-        """A collective of GPUs does not notice that a process is gone: leave it."""
-        while not self.over.wait(1.0):
-            if told := self._told():
-                if not self.over.wait(GRACE):
-                    sys.stderr.write("" if self.rank else f"error: {told}\n")
+    def _poll(self) -> None:
+        """Exit when another process has failed and this one does not end: a collective of GPUs would wait for ever."""
+        while not self.finished.wait(1.0):
+            if failure := self._remote_failure():
+                if not self.finished.wait(GRACE):
+                    sys.stderr.write("" if self.rank else f"error: {failure}\n")
                     os._exit(2)
                 return
 
 
-def _wait(until: Callable[[], bool], seconds: float) -> None:
-    """For as long as it takes, but no longer than that."""
+def _wait_until(condition: Callable[[], bool], seconds: float) -> None:
+    """Return when the condition holds, or after `seconds`."""
     end = time.monotonic() + seconds
-    while time.monotonic() < end and not until():
+    while time.monotonic() < end and not condition():
         time.sleep(0.1)
+
+
+# Former names, until all callers have the new ones.
+launched, agree, agree_on, share, gathered, same, together = (
+    launch,
+    broadcast,
+    broadcast_module,
+    local_share,
+    gather,
+    all_equal,
+    ending_together,
+)

@@ -1,4 +1,4 @@
-"""A model at rest, what turns its output into scores, and what losses and stages may look at while it learns."""
+"""Frozen models and their scorers, and the views of a model in training that losses, stages and scorers are given."""
 
 from collections.abc import Callable, Mapping
 from copy import deepcopy
@@ -15,51 +15,58 @@ from ssil.nn.heads import Head
 from ssil.nn.network import Network, Output, folded
 
 MAIN = "main"
-"""The name of the scorer that a method is judged by."""
+"""The name of the scorer whose accuracy is a method's result."""
 
 
 class Scorer(nn.Module):
-    """Turns a network's output into one score per seen class. Never sees a label or a task id.
+    """Turns a network's output into one score per seen class, without access to labels or task numbers.
 
-    What it has learnt lives in its parameters and buffers, so that it is saved and restored with its snapshot.
+    All that a scorer learns must be a parameter or a buffer: only these are saved and restored with its snapshot. This
+    base class returns the logits and learns nothing.
     """
 
     per_class: ClassVar[tuple[str, ...]] = ()
-    """The buffers that have a row for each class seen."""
+    """The names of the buffers that have one row per seen class."""
 
     def forward(self, output: Output, classes: ClassTable) -> Tensor:
-        """Scores (B, seen): the plain logits, unless a method knows better."""
+        """Return the scores (B, seen) of a batch."""
         return output.logits
 
     def probabilities(self, scores: Tensor) -> Tensor:
-        """Scores as probabilities."""
+        """Return the class probabilities that the scores stand for."""
         return scores.softmax(1)
 
-    def fit(self, work: "Work") -> None:
-        """Learn from a task's training images, at its end; a scorer is carried over from task to task."""
+    def fit(self, state: "TaskState") -> None:
+        """Learn from a task's training images, once its phases are done. Later tasks start with the fitted scorer."""
 
     def restore(self, tensors: Mapping[str, Tensor]) -> None:
-        """Take over a saved state, whose shapes may depend on the classes seen."""
+        """Set the parameters and buffers to a saved state, whose shapes may differ from the current ones."""
         for name, own in self.state_dict(keep_vars=True).items():
             own.data = tensors[name].to(own)
 
 
 @dataclass(frozen=True)
 class Snapshot:
-    """A frozen network, the classes it knows, and the scorers that turn its output into scores."""
+    """A frozen network, the classes that it knows, and its scorers by name."""
 
     network: Network
     classes: ClassTable
     scorers: Mapping[str, Scorer]
 
     def scores(self, output: Output, scorer: str = MAIN) -> Tensor:
-        """Scores (B, seen) of a batch that the network has seen."""
+        """Return the scores (B, seen) of one scorer for an output of the network."""
         scores: Tensor = self.scorers[scorer](output, self.classes)
         return scores
 
 
+def freeze(network: Network, classes: ClassTable, scorers: Mapping[str, Scorer]) -> Snapshot:
+    """Return a snapshot with copies of the network and the scorers, which may be trained further."""
+    kept = {name: deepcopy(scorer).requires_grad_(False) for name, scorer in scorers.items()}
+    return Snapshot(network.clone(), classes, kept)
+
+
 def without(snapshot: Snapshot, label: int) -> Snapshot:
-    """A snapshot that has forgotten a class: it has no score any more, nor anything that was learnt for it alone."""
+    """Return a copy of the snapshot without a class: without its rows in the head and in the scorers' buffers."""
     network, scorers = snapshot.network.clone(), {name: deepcopy(scorer) for name, scorer in snapshot.scorers.items()}
     network.head = network.head.without(label)
     for scorer in scorers.values():
@@ -69,21 +76,15 @@ def without(snapshot: Snapshot, label: int) -> Snapshot:
     return Snapshot(network, snapshot.classes.without(label), scorers)
 
 
-def freeze(network: Network, classes: ClassTable, scorers: Mapping[str, Scorer]) -> Snapshot:
-    """A snapshot of a model that goes on learning."""
-    kept = {name: deepcopy(scorer).requires_grad_(False) for name, scorer in scorers.items()}
-    return Snapshot(network.clone(), classes, kept)
-
-
 class TeacherOutput(NamedTuple):
-    """What a teacher says of a batch: its raw output, and its scores after the scorer."""
+    """A teacher's output for a batch, and the scores of its main scorer."""
 
     output: Output
     scores: Tensor
 
 
 class Teacher:
-    """A snapshot made quick: batch norm folded into the convolutions, no gradients. Derived, never saved."""
+    """A snapshot for distillation: batch norm folded into the convolutions, no gradients. Derived, never saved."""
 
     def __init__(self, snapshot: Snapshot) -> None:
         self.snapshot = snapshot
@@ -91,50 +92,54 @@ class Teacher:
 
     @torch.no_grad()
     def __call__(self, images: Tensor) -> TeacherOutput:
-        """What the teacher says of these images."""
+        """Return the output and the scores for a batch of images."""
         output = self.network(images)
         return TeacherOutput(output, self.snapshot.scores(output))
 
 
 @dataclass(frozen=True)
 class Step:
-    """What a loss may look at: one mini-batch, the student's output, and what the teachers say of it."""
+    """The input of a loss: one mini-batch, the student's output and the teachers' outputs for it."""
 
     labels: Tensor
     output: Output
     classes: ClassTable
     teachers: Mapping[str, TeacherOutput]
     counts: Tensor
-    """Images of each class that the phase trains on (new data and exemplars)."""
+    """(seen,) the number of training images of each class in this phase, exemplars included"""
     head: Head
-    """The student's, for a scale or cosines that the logits don't show."""
+    """The student's head, for a scale or cosines that can't be read from the logits."""
     scorer: Scorer
 
     @property
     def scores(self) -> Tensor:
-        """The student's output after its scorer."""
+        """The scores of the student's main scorer."""
         scores: Tensor = self.scorer(self.output, self.classes)
         return scores
 
 
 @dataclass(frozen=True)
-class Work:
-    """A task in progress, as a stage, a hook or a scorer sees it; it may change the network and scorers in place."""
+class TaskState:
+    """A task in progress, for stages, hooks and `Scorer.fit`, which may change network and scorers in place."""
 
     network: Network
     scorers: Mapping[str, Scorer]
     classes: ClassTable
     pool: Pool
+    """The task's training images and the exemplars."""
     previous: Snapshot | None
-    """The model of the task before."""
+    """The model before this task."""
     random: Randomness
-    look: Callable[[Network, Tensor], Output]
-    """What a network says of training images (by index) under the test transform; no stage maps."""
+    evaluate: Callable[[Network, Tensor], Output]
+    """(network, indices of training images) -> its output under the test transform, without stage maps"""
 
     def outputs(self, indices: Tensor) -> Output:
-        """What the network, as it is now, says of training images."""
-        return self.look(self.network, indices)
+        """Return the current network's output for training images under the test transform."""
+        return self.evaluate(self.network, indices)
 
     def features(self, indices: Tensor) -> Tensor:
-        """Their features alone, whose cost does not grow with the classes."""
-        return self.look(self.network.headless(), indices).features
+        """Return the current network's features of training images; faster than `outputs` with many classes."""
+        return self.evaluate(self.network.headless(), indices).features
+
+
+Work = TaskState  # former name, until all callers have the new one

@@ -1,4 +1,4 @@
-"""How far a task is: all that must be kept to go on, and what those who watch are told."""
+"""A task to learn, and the progress of learning it: all that must be saved to continue, and reports for observers."""
 
 import math
 from collections.abc import Callable, Mapping
@@ -16,37 +16,54 @@ from ssil.learning.snapshot import Scorer, Snapshot
 from ssil.nn.network import Network
 
 
+@dataclass(frozen=True)
+class Task:
+    """The class table after the task, and the indices of the task's training samples."""
+
+    classes: ClassTable
+    indices: Tensor
+
+    @property
+    def number(self) -> int:
+        """The task's number, counted from 1."""
+        return self.classes.task
+
+
 @dataclass
 class Progress:
-    """A task in progress: where it is, and all that must be kept to go on from there."""
+    """The state of a task in progress. A checkpoint holds all of it, and training continues from it bit for bit."""
 
     network: Network
     scorers: Mapping[str, Scorer]
     kept: dict[str, Snapshot] = field(default_factory=dict)
-    """What the phases so far have kept as teachers."""
+    """The snapshots that finished phases have kept as teachers, by name."""
     parts: int = 1
-    """Of the plan."""
+    """The number of phases and stages in the task's plan."""
     phase: int = 0
+    """The current phase or stage, counted from 0."""
     epoch: int = 0
     step: int = 0
     images: int = 0
+    """Training images processed in this task, each as often as it was in a batch."""
     losses: dict[str, dict[str, list[float]]] = field(default_factory=dict)
+    """By phase and loss term: the mean over each finished epoch."""
     sums: dict[str, Tensor] = field(default_factory=dict)
-    """Of the epoch's losses so far; with several processes, their mean is meant."""
+    """The sum over the steps of the current epoch of each loss term, in this process."""
     seconds: dict[str, float] = field(default_factory=dict)
+    """By phase: the time spent in training."""
     momentum: dict[str, Tensor] = field(default_factory=dict)
-    """The optimiser's own buffers, by parameter name: they change in place with every step."""
+    """The optimiser's momentum buffers by parameter name; every step changes them in place."""
     scaler: GradScaler | None = None
-    """In fp16, by what losses are multiplied lest gradients vanish; each phase has its own."""
+    """In fp16, the scale of the loss that keeps small gradients from vanishing; each phase has its own."""
 
-    def agree(self, context: ExecutionContext) -> None:
-        """Let every process have the mean of all sums: each has summed over its share of the images."""
+    def average_sums(self, context: ExecutionContext) -> None:
+        """Replace the loss sums of every process by their mean over all processes."""
         if self.sums:
             means = processes.mean(context.fabric, torch.stack([*self.sums.values()]))
             self.sums = dict(zip(self.sums, means, strict=True))
 
     def check_finite(self, task: int) -> None:
-        """Refuse to go on after a loss or a weight that is not a number (waits for the device)."""
+        """Raise UserError if a loss or a weight is infinite or not a number. Waits for the device."""
         totals = {f"loss: {part}": value for part, value in self.sums.items()}
         modules = (self.network, *self.scorers.values())
         tensors = [tensor for module in modules for tensor in module.state_dict().values()]
@@ -56,10 +73,12 @@ class Progress:
                 where = f"task {task}, epoch {self.epoch + 1}"
                 raise UserError(f"{name} became {total.item()} in {where}; try a smaller --lr")
 
+    agree = average_sums  # former name, until all callers have the new one
+
 
 @dataclass(frozen=True)
-class Pace:
-    """How far a task is, for those who watch."""
+class ProgressReport:
+    """How far a task is, for observers."""
 
     phase: str
     epoch: int
@@ -68,31 +87,22 @@ class Pace:
     steps: int
     images: int
     part: int = 0
+    """The current phase or stage of the plan, counted from 0."""
     parts: int = 1
-    """Of the plan: which one is at work, from 0, and how many there are."""
+    """The number of phases and stages in the plan."""
 
     @property
     def done(self) -> float:
-        """How much of a task is done, all parts of the plan being alike.
+        """The finished share of the task, if all parts of its plan take equally long.
 
-        >>> Pace("main", epoch=1, epochs=2, step=2, steps=4, images=96, part=0, parts=2).done
+        >>> ProgressReport("main", epoch=1, epochs=2, step=2, steps=4, images=96, part=0, parts=2).done
         0.375
         """
         return (self.part + (self.epoch + self.step / self.steps) / self.epochs) / self.parts
 
 
-Watch = Callable[[Progress, Pace], None]
-"""Called after every step, and after every epoch with the next epoch's step 0."""
+Observer = Callable[[Progress, ProgressReport], None]
+"""Called after every step, and after every epoch with step 0 of the next epoch."""
 
-
-@dataclass(frozen=True)
-class Task:
-    """The class table once this task has arrived, and the indices of its training samples."""
-
-    classes: ClassTable
-    indices: Tensor
-
-    @property
-    def number(self) -> int:
-        """Counted from 1."""
-        return self.classes.task
+Pace = ProgressReport  # former names, until all callers have the new ones
+Watch = Observer

@@ -1,9 +1,14 @@
-"""One phase of one task: the only epoch loop; no disk."""
+"""One phase of one task: the only epoch loop. Nothing is read from or written to disk.
+
+From top to bottom: the set-up of a phase, its epochs and steps, the gradients of one step, the end of an epoch; at last
+the terms of a loss, whose divisors count the whole batch, although a process may see only a part of its images.
+"""
 
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from typing import NamedTuple, Self
+from dataclasses import replace
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -11,73 +16,47 @@ from torch.amp import GradScaler
 from torch.optim import SGD
 
 from ssil.core.errors import UserError
-from ssil.data.augmentation import Draws
 from ssil.data.prefetch import ahead
-from ssil.learning.batches import Batch
+from ssil.learning import processes
+from ssil.learning.batches import Batch, LocalBatch, load
 from ssil.learning.execution import ExecutionContext
-from ssil.learning.loss_terms import checked, divisors, factors, foreseen, refuse_surprises
-from ssil.learning.method import Moment, Phase
-from ssil.learning.snapshot import MAIN, Snapshot, Step, Teacher, Work
-from ssil.learning.task import Pace, Progress, Watch
+from ssil.learning.method import Loss, Phase, StepPosition, Term
+from ssil.learning.snapshot import MAIN, Snapshot, Step, TaskState, Teacher, TeacherOutput
+from ssil.learning.task import Observer, Progress, ProgressReport
 from ssil.nn.network import Output
 
 
-class Share(NamedTuple):
-    """A process's share of a batch: pictures as they were fetched, what is drawn for them, their labels."""
-
-    pixels: Tensor
-    draws: Draws
-    labels: Tensor
-
-    def parts(self, count: int) -> list[Self]:
-        """So many parts of nearly equal size, new and replayed images in each; fewer if there are fewer images."""
-        if count == 1:
-            return [self]
-        rows = [torch.arange(len(self.labels))[first::count] for first in range(min(count, len(self.labels)))]
-        return [type(self)(self.pixels[row], self.draws.take(row), self.labels[row]) for row in rows]
-
-
-def load(batch: Batch, generator: torch.Generator, context: ExecutionContext, least: int) -> Share:
-    """The slots of this process in each part of a global batch, with the draws that belong to them."""
-    rank, world = context.fabric.global_rank, context.fabric.world_size
-    indices = torch.cat(batch)
-    if len(indices) < least or max(map(len, batch)) < world:
-        few = f"{len(indices)} training image(s) for {world} process(es)"
-        cure = "fewer --devices" if world > 1 else "fewer --tasks"
-        raise UserError(f"batch: {few}, of which batch norm needs two each; give the task more images, or {cure}")
-    main, replayed = (torch.arange(len(part))[rank::world] for part in batch)
-    slots = torch.cat([main, len(batch.main) + replayed])
-    draws = context.transform.draw(len(indices), generator).take(slots)
-    mine = indices[slots]
-    return Share(context.samples.images.fetch(mine, draws), draws, context.samples.labels[mine])
-
-
-__all__ = ["Pace", "Progress", "Trainer", "Watch"]
-
-
 class Trainer:
-    """One phase of one task."""
+    """Trains one phase of one task, from its start or from the epoch and step of `progress`."""
 
     def __init__(
-        self, phase: Phase, progress: Progress, work: Work, teachers: Mapping[str, Snapshot], context: ExecutionContext
+        self,
+        phase: Phase,
+        progress: Progress,
+        state: TaskState,
+        teachers: Mapping[str, Snapshot],
+        context: ExecutionContext,
     ) -> None:
-        self.phase, self.progress, self.work, self.context = phase, progress, work, context
-        self.classes, self.random = work.classes, work.random
+        self.phase, self.progress, self.state, self.context = phase, progress, state, context
+        self.classes, self.random = state.classes, state.random
         if missing := [name for name in phase.teachers if name not in teachers]:
             task = self.classes.task
             raise UserError(f"method: phase {phase.name!r} asks for the teacher {missing[0]!r}; task {task} has none")
         self.teachers = {name: Teacher(teachers[name]) for name in phase.teachers}
-        self.pool = phase.images(work.pool, self.classes, context.random) if phase.images else work.pool
+        self.pool = phase.images(state.pool, self.classes, context.random) if phase.images else state.pool
         labels = context.samples.labels[self.pool.all]
-        self.counts = torch.bincount(labels, minlength=self.classes.seen).to(context.fabric.device)
+        self.counts = torch.bincount(labels, minlength=self.classes.seen).to(context.device)
         self.steps_per_epoch = phase.batches.steps(self.pool) if len(self.pool.all) else 0
-        self.of_outputs = phase.trained == "scorer"
-        self.trained = self._trained()
+        self.trains_scorer = phase.trained == "scorer"
+        self.trained = self._trained_part()
         self.optimizer = self._optimizer()
-        self._set_up()
+        if self.trains_scorer:
+            self._set_up_scorer()
+        else:
+            self._set_up_network()
 
-    def _trained(self) -> nn.Module:
-        """The part of the model that moves; all else is frozen and in eval mode."""
+    def _trained_part(self) -> nn.Module:
+        """Freeze the model and put it in eval mode, except for the part that the phase trains; return that part."""
         network, scorer = self.progress.network, self.progress.scorers[MAIN]
         network.requires_grad_(False).train(self.phase.trained == "network")
         for other in self.progress.scorers.values():
@@ -85,143 +64,8 @@ class Trainer:
         parts: dict[str, nn.Module] = {"network": network, "head": network.head, "scorer": scorer}
         return parts[self.phase.trained].requires_grad_(True)
 
-    def _set_up(self) -> None:
-        """Share the network among the processes; a scorer is so small that each trains it whole."""
-        network, context = self.progress.network, self.context
-        if self.of_outputs:
-            self.stepper = self.optimizer
-            self.features = self.work.features(self.pool.all)
-            self.row = torch.empty(len(context.samples), dtype=torch.long)
-            self.row[self.pool.all] = torch.arange(len(self.pool.all))
-            return
-        self._compile()
-        self._scale()
-        if context.synchronised and self.phase.trained == "network":
-            nn.SyncBatchNorm.convert_sync_batchnorm(network)
-        self.network, self.stepper = context.fabric.setup(network, self.optimizer)
-
-    def _compile(self) -> None:
-        """Compile the backbones alone: with the head, which grows, they would be compiled for every task."""
-        if self.context.compiler is not None:
-            for network in (self.progress.network, *(teacher.network for teacher in self.teachers.values())):
-                network.backbone.compile(backend=self.context.compiler)
-
-    def _scale(self) -> None:
-        """In fp16: scale losses as the phase has so far, from its start."""
-        from lightning_fabric.plugins.precision.amp import MixedPrecision  # takes seconds to import
-
-        precision, device = self.context.fabric.strategy.precision, self.context.fabric.device
-        if isinstance(precision, MixedPrecision) and precision.scaler:
-            precision.scaler = self.progress.scaler = self.progress.scaler or GradScaler(device.type)
-
-    def run(self, watch: Watch) -> None:
-        """All epochs that are left."""
-        self.clock = time.perf_counter()
-        if not self.steps_per_epoch:
-            return
-        for epoch in range(self.progress.epoch, self.phase.schedule.epochs):
-            for _ in self.steps(epoch):
-                self._tell(watch)
-            self._close_epoch(epoch)
-            self._tell(watch)
-
-    def steps(self, epoch: int) -> Iterator[None]:
-        """The steps of an epoch that are left, from indices to updated weights."""
-        for group in self.optimizer.param_groups:
-            group["lr"] = self.phase.schedule.lr_at(epoch)
-        for step, (batch, share) in self._batches(epoch):
-            self._train(batch, share, epoch, step)
-            self.progress.step = step + 1
-            if not self.of_outputs:  # which are no images
-                self.progress.images += len(batch.main) + len(batch.replayed)
-            yield
-
-    def _batches(self, epoch: int) -> Iterator[tuple[int, tuple[Batch, Share | None]]]:
-        """The steps of an epoch that are left, with their batches; pictures are loaded before they are needed."""
-        batch_at = self.phase.batches.epoch(self.pool, self.random, epoch)
-        least = 2 if self.phase.trained == "network" else 1
-
-        def loaded(step: int) -> tuple[Batch, Share | None]:
-            batch, draws = batch_at(step), self.random.at("augment", epoch, step)
-            return batch, None if self.of_outputs else load(batch, draws, self.context, least)
-
-        steps = range(self.progress.step, self.steps_per_epoch)
-        return zip(steps, ahead(loaded, steps, self.context.samples.images.ahead, workers=2), strict=True)
-
-    def _train(self, batch: Batch, share: Share | None, epoch: int, step: int) -> None:
-        moment = Moment(epoch, step, sum(map(len, batch)))
-        self.stepper.zero_grad()
-        parts = self._backward(share) if share else self._backward_of_outputs(batch)
-        if self.phase.gradients:
-            if self.progress.scaler:
-                self.progress.scaler.unscale_(self.optimizer)
-            self.phase.gradients(self.work, moment)
-        self.stepper.step()
-        if self.phase.project:
-            with torch.no_grad():
-                self.phase.project(self.work, moment)
-        self.progress.momentum = self._momentum()
-        for name, part in parts.items():
-            self.progress.sums[name] = self.progress.sums.get(name, 0.0) + part
-
-    def _backward_of_outputs(self, batch: Batch) -> dict[str, Tensor]:
-        """The gradients of a scorer, in every process those of the whole batch."""
-        terms = checked(self.phase.loss(self._step_of_outputs(batch)))
-        parts = {name: term.values.sum() * (1 / max(term.divisor, 1)) for name, term in terms.items()}
-        torch.stack([*parts.values()]).sum().backward()
-        return {name: part.detach().double() for name, part in parts.items()}
-
-    def _backward(self, share: Share) -> dict[str, Tensor]:
-        """The gradients of a share, summed over its parts, and what each term of the loss comes to."""
-        portions = share.parts(self.context.accumulate)
-        whole, weights, sums = dict[str, int](), dict[str, float](), dict[str, Tensor]()
-        for number, portion in enumerate(portions, 1):
-            with self._unshared(number < len(portions)):
-                step = self._step(portion)
-                terms = checked(self.phase.loss(step))
-                if number == 1:
-                    whole = divisors(terms) if portion is share else foreseen(self.phase.loss, step, share.labels)
-                    weights = factors(whole, self.context)
-                parts = {name: term.values.sum() * weights[name] for name, term in terms.items()}
-                self.context.fabric.backward(torch.stack([*parts.values()]).sum())
-            for name, part in parts.items():
-                sums[name] = sums.get(name, 0.0) + part.detach().double()
-            whole = {name: whole[name] - term.divisor for name, term in terms.items() if term.values.requires_grad}
-        refuse_surprises(whole)
-        return sums
-
-    def _unshared(self, wanted: bool) -> AbstractContextManager[None]:
-        """Gradients stay in this process, if so wished."""
-        several = self.context.fabric.world_size > 1
-        return self.context.fabric.no_backward_sync(self.network, wanted) if several else nullcontext()
-
-    def _step(self, share: Share) -> Step:
-        """What the loss sees of a share."""
-        images = self.context.transform.train(share.pixels, share.draws, self.context.dtype)
-        labels = share.labels.to(images.device)
-        with self.context.fabric.autocast():
-            views = {name: teacher(images) for name, teacher in self.teachers.items()}
-        head, scorer = self.progress.network.head, self.progress.scorers[MAIN]
-        return Step(labels, self.network(images), self.classes, views, self.counts, head, scorer)
-
-    def _step_of_outputs(self, batch: Batch) -> Step:
-        """What the loss of a scorer sees of a batch."""
-        indices = torch.cat(batch)
-        labels, features = self.context.samples.labels[indices].to(self.counts.device), self.features[self.row[indices]]
-        head, scorer = self.progress.network.head, self.progress.scorers[MAIN]
-        return Step(labels, Output(head(features), features), self.classes, {}, self.counts, head, scorer)
-
-    def _close_epoch(self, epoch: int) -> None:
-        progress = self.progress
-        progress.agree(self.context)
-        progress.check_finite(self.classes.task)
-        parts = progress.losses.setdefault(self.phase.name, {})
-        for name, value in progress.sums.items():
-            parts.setdefault(name, []).append(float(value / self.steps_per_epoch))
-        progress.sums = {}
-        progress.epoch, progress.step = epoch + 1, 0
-
     def _optimizer(self) -> SGD:
+        """Return the optimiser, with the momentum of an interrupted phase."""
         schedule = self.phase.schedule
         optimizer = SGD(
             self.trained.parameters(), lr=schedule.lr[0], momentum=schedule.momentum, weight_decay=schedule.weight_decay
@@ -232,15 +76,197 @@ class Trainer:
                 optimizer.state[parameter]["momentum_buffer"] = buffer
         return optimizer
 
+    def _set_up_scorer(self) -> None:
+        """Compute the features of all images once. Every process trains the small scorer on whole batches."""
+        self.stepper = self.optimizer
+        self.features = self.state.features(self.pool.all)
+        self.feature_row = torch.empty(len(self.context.samples), dtype=torch.long)
+        self.feature_row[self.pool.all] = torch.arange(len(self.pool.all))
+
+    def _set_up_network(self) -> None:
+        """Compile the backbones if asked to, and let Fabric prepare network and optimiser for several processes."""
+        network, context = self.progress.network, self.context
+        self.fabric = processes.training_fabric(context.fabric)
+        if context.compiler is not None:
+            # Without the head, whose growth would mean to compile again for every task.
+            for one in (network, *(teacher.network for teacher in self.teachers.values())):
+                one.backbone.compile(backend=context.compiler)
+        precision: Any = self.fabric.strategy.precision
+        if getattr(precision, "scaler", None):  # fp16: every phase starts with a scaler of its own
+            precision.scaler = self.progress.scaler = self.progress.scaler or GradScaler(context.device.type)
+        several_gpus = context.fabric.world_size > 1 and context.device.type == "cuda"
+        if several_gpus and self.phase.trained == "network":  # on CPUs PyTorch has no synchronised batch norm
+            nn.SyncBatchNorm.convert_sync_batchnorm(network)
+        self.network, self.stepper = self.fabric.setup(network, self.optimizer)
+
+    def run(self, observer: Observer) -> None:
+        """Train for all epochs that are left."""
+        self.clock = time.perf_counter()
+        if not self.steps_per_epoch:
+            return
+        for epoch in range(self.progress.epoch, self.phase.schedule.epochs):
+            for _ in self.steps(epoch):
+                self._report(observer)
+            self._close_epoch(epoch)
+            self._report(observer)
+
+    def steps(self, epoch: int) -> Iterator[None]:
+        """Do the steps of an epoch that are left; yield after each."""
+        for group in self.optimizer.param_groups:
+            group["lr"] = self.phase.schedule.lr_at(epoch)
+        for step, (batch, local) in self._batches(epoch):
+            self._update(batch, local, epoch, step)
+            self.progress.step = step + 1
+            if not self.trains_scorer:  # which sees features, not images
+                self.progress.images += len(batch.main) + len(batch.replayed)
+            yield
+
+    def _batches(self, epoch: int) -> Iterator[tuple[int, tuple[Batch, LocalBatch | None]]]:
+        """Yield the steps of an epoch that are left, with their batches, prefetched if fetching images takes time."""
+        batch_at = self.phase.batches.epoch(self.pool, self.random, epoch)
+        least = 2 if self.phase.trained == "network" else 1
+
+        def loaded(step: int) -> tuple[Batch, LocalBatch | None]:
+            batch, generator = batch_at(step), self.random.at("augment", epoch, step)
+            return batch, None if self.trains_scorer else load(batch, generator, self.context, least)
+
+        steps = range(self.progress.step, self.steps_per_epoch)
+        return zip(steps, ahead(loaded, steps, self.context.samples.images.ahead, workers=2), strict=True)
+
+    def _update(self, batch: Batch, local: LocalBatch | None, epoch: int, step: int) -> None:
+        """Do one optimiser step, with the phase's hooks before and after it, and add up the loss terms."""
+        position = StepPosition(epoch, step, sum(map(len, batch)))
+        self.stepper.zero_grad()
+        values = self._backward(local) if local else self._backward_scorer(batch)
+        if self.phase.gradients:
+            if self.progress.scaler:
+                self.progress.scaler.unscale_(self.optimizer)
+            self.phase.gradients(self.state, position)
+        self.stepper.step()
+        if self.phase.project:
+            with torch.no_grad():
+                self.phase.project(self.state, position)
+        self.progress.momentum = self._momentum()
+        for name, value in values.items():
+            self.progress.sums[name] = self.progress.sums.get(name, 0.0) + value
+
+    def _backward(self, local: LocalBatch) -> dict[str, Tensor]:
+        """Compute the gradients of this process's share, part by part, and return the value of each loss term."""
+        parts = local.split(self.context.accumulate)
+        left, weights, values = dict[str, int](), dict[str, float](), dict[str, Tensor]()
+        for number, part in enumerate(parts, 1):
+            with self._no_gradient_exchange(number < len(parts)):
+                step = self._step(part)
+                terms = _checked(self.phase.loss(step))
+                if number == 1:
+                    whole = part is local
+                    left = _divisors(terms) if whole else _whole_divisors(self.phase.loss, step, local.labels)
+                    weights = _weights(left, self.context)
+                weighted = {name: term.values.sum() * weights[name] for name, term in terms.items()}
+                self.fabric.backward(torch.stack([*weighted.values()]).sum())
+            for name, value in weighted.items():
+                values[name] = values.get(name, 0.0) + value.detach().double()
+            left = {name: left[name] - term.divisor for name, term in terms.items() if term.values.requires_grad}
+        _refuse_remainder(left)
+        return values
+
+    def _no_gradient_exchange(self, wanted: bool) -> AbstractContextManager[None]:
+        """Return a context in which, if `wanted`, gradients are not yet averaged over the processes."""
+        several = self.context.fabric.world_size > 1
+        return self.fabric.no_backward_sync(self.network, wanted) if several else nullcontext()
+
+    def _step(self, part: LocalBatch) -> Step:
+        """Return the input of the loss for some images: labels, and the outputs of teachers and student."""
+        images = self.context.transform.train(part.pixels, part.draws, self.context.dtype)
+        labels = part.labels.to(images.device)
+        with self.fabric.autocast():
+            outputs = {name: teacher(images) for name, teacher in self.teachers.items()}
+        head, scorer = self.progress.network.head, self.progress.scorers[MAIN]
+        return Step(labels, self.network(images), self.classes, outputs, self.counts, head, scorer)
+
+    def _backward_scorer(self, batch: Batch) -> dict[str, Tensor]:
+        """Compute the gradients of the scorer for a global batch, and return the value of each loss term."""
+        indices = torch.cat(batch)
+        labels, features = self.context.samples.labels[indices], self.features[self.feature_row[indices]]
+        head, scorer = self.progress.network.head, self.progress.scorers[MAIN]
+        output = Output(head(features), features)
+        step = Step(labels.to(self.counts.device), output, self.classes, {}, self.counts, head, scorer)
+        terms = _checked(self.phase.loss(step))
+        values = {name: term.values.sum() * (1 / max(term.divisor, 1)) for name, term in terms.items()}
+        torch.stack([*values.values()]).sum().backward()
+        return {name: value.detach().double() for name, value in values.items()}
+
     def _momentum(self) -> dict[str, Tensor]:
         state = self.optimizer.state
         buffers = {name: state[p].get("momentum_buffer") for name, p in self.trained.named_parameters()}
         return {name: buffer for name, buffer in buffers.items() if buffer is not None}
 
-    def _tell(self, watch: Watch) -> None:
+    def _close_epoch(self, epoch: int) -> None:
+        """Record the mean of each loss term over the epoch; stop if one is not finite."""
+        progress = self.progress
+        progress.average_sums(self.context)
+        progress.check_finite(self.classes.task)
+        means = progress.losses.setdefault(self.phase.name, {})
+        for name, value in progress.sums.items():
+            means.setdefault(name, []).append(float(value / self.steps_per_epoch))
+        progress.sums = {}
+        progress.epoch, progress.step = epoch + 1, 0
+
+    def _report(self, observer: Observer) -> None:
+        """Add the time since the last report to the phase's, and call the observer."""
         progress, phase, now = self.progress, self.phase, time.perf_counter()
         progress.seconds[phase.name] = progress.seconds.get(phase.name, 0.0) + now - self.clock
         self.clock = now
         epochs, steps = phase.schedule.epochs, self.steps_per_epoch
-        where = progress.epoch, epochs, progress.step, steps, progress.images
-        watch(progress, Pace(phase.name, *where, progress.phase, progress.parts))
+        position = progress.epoch, epochs, progress.step, steps, progress.images
+        observer(progress, ProgressReport(phase.name, *position, progress.phase, progress.parts))
+
+
+def _checked(terms: Mapping[str, Term]) -> Mapping[str, Term]:
+    """Return `terms`; raise UserError if one of them is not a `Term`."""
+    if wrong := [name for name, term in terms.items() if not isinstance(term, Term)]:
+        raise UserError(
+            f"method: loss part {wrong[0]!r} is no Term; return ssil.mean(values), with one value per sample"
+        )
+    return terms
+
+
+def _divisors(terms: Mapping[str, Term]) -> dict[str, int]:
+    return {name: term.divisor for name, term in terms.items()}
+
+
+@torch.no_grad()
+def _whole_divisors(loss: Loss, step: Step, labels: Tensor) -> dict[str, int]:
+    """Return the divisors for a batch with these labels, of which `step` is the first part.
+
+    The loss is called with the whole batch's labels and a placeholder for the outputs, on which divisors don't depend.
+    """
+    labels = labels.to(step.labels.device)
+    teachers = {
+        name: TeacherOutput(_placeholder(given.output, labels), _first_row(given.scores, labels))
+        for name, given in step.teachers.items()
+    }
+    return _divisors(loss(replace(step, labels=labels, output=_placeholder(step.output, labels), teachers=teachers)))
+
+
+def _placeholder(output: Output, labels: Tensor) -> Output:
+    """Return the first image's output once per label; of stage maps one pixel only, to save memory."""
+    stages = tuple(_first_row(stage[..., :1, :1], labels) for stage in output.stages)
+    return Output(_first_row(output.logits, labels), _first_row(output.features, labels), stages)
+
+
+def _first_row(values: Tensor, labels: Tensor) -> Tensor:
+    return values[:1].expand(len(labels), *values.shape[1:])
+
+
+def _refuse_remainder(left: Mapping[str, int]) -> None:
+    """Raise UserError unless the divisors of all parts have added up to those of the whole batch."""
+    if odd := [name for name, count in left.items() if count]:
+        what = f"the divisor of loss part {odd[0]!r} depends on more than the labels"
+        raise UserError(f"method: {what}, which can't be known of a batch in parts; leave --accumulate out")
+
+
+def _weights(divisors: Mapping[str, int], context: ExecutionContext) -> dict[str, float]:
+    """Return processes / (sum of a term's divisor over all processes): DDP takes the mean of their gradients."""
+    totals = processes.total(context.fabric, divisors.values())
+    return {name: context.fabric.world_size / max(total, 1) for name, total in zip(divisors, totals, strict=True)}

@@ -13,7 +13,7 @@ import torch
 import run_pair
 import tiny_runs
 from followed_methods import IMAGES, SETTINGS
-from run_pair import Looks
+from run_pair import Evaluations
 from ssil.benchmark.record import Record, read_predictions, read_record
 from ssil.benchmark.runner import run
 from ssil.learning.execution import ExecutionContext
@@ -63,11 +63,11 @@ def pairs(dataset: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module", params=recipes())
 def both(request: pytest.FixtureRequest, dataset: Path, pairs: Path, tmp_path_factory: pytest.TempPathFactory) -> Any:
     """The directories of one process and of two."""
-    alone, looks = tmp_path_factory.mktemp("alone") / request.param, Looks()
+    alone, evaluations = tmp_path_factory.mktemp("alone") / request.param, Evaluations()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(ExecutionContext, "looks", looks.placed())
+        patch.setattr(ExecutionContext, "batched_outputs", evaluations.as_method())
         run(tiny_runs.config(dataset, **settings(request.param), out=alone))
-    alone.with_name(f"{alone.name}-0").write_text(json.dumps(looks))
+    alone.with_name(f"{alone.name}-0").write_text(json.dumps(evaluations))
     return alone, pairs / request.param
 
 
@@ -121,7 +121,7 @@ def test_shares_in_parts_are_the_same(pairs: Path) -> None:
         torch.testing.assert_close(parts[name], tensor, rtol=0, atol=1e-8, msg=name)
 
 
-def test_each_looks_at_its_share_alone(both: tuple[Path, Path]) -> None:
+def test_each_process_evaluates_its_share_only(both: tuple[Path, Path]) -> None:
     """For class means, herding, imprinting, corrections and predictions; of an odd number both have the last."""
     alone, pair = both
     whole, first, second = (
