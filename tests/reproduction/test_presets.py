@@ -39,7 +39,7 @@ def test_a_memory_is_stated_per_class() -> None:
     assert preset.cell(Condition(level=LOW), "ssil", 0).settings["memory"] == 50
     growing = preset.cell(Condition(level=HIGH, growing=True), "ssil", 2)
     assert (growing.settings["memory_per_class"], "memory" in growing.settings) == (4, False)
-    assert growing.place == Path("glyphs/base-growing-t10-4/ssil-2")
+    assert growing.folder == Path("glyphs/base-growing-t10-4/ssil-2")
 
 
 def test_a_ground_of_one_s_own(tmp_path: Path) -> None:
@@ -70,7 +70,7 @@ def test_a_bad_ground_is_refused(text: str, reason: str, tmp_path: Path) -> None
 
 def test_runs_that_several_lines_share_are_made_once() -> None:
     needed = cells(find_preset("glyphs"), [need for claim in CLAIMS for need in claim.needs], range(2))
-    assert len({cell.place for cell in needed}) == len(needed)
+    assert len({cell.folder for cell in needed}) == len(needed)
     assert {cell.row for cell in needed} <= {line.row for line in LINES.values()}
 
 
@@ -79,13 +79,13 @@ def test_joint_training_needs_one_run_for_all_memories(tmp_path: Path) -> None:
     made = cells(preset, [Need(condition, "Joint") for condition in table], [0])
     assert [cell.settings["tasks"] for cell in made] == [10, 20, 5]
     for condition, cell in zip(table, [made[0]] * 3 + made[1:] + [made[0]] * 3 + made[1:], strict=True):
-        with pytest.raises(MissingError, match=re.escape(str(cell.place))):
+        with pytest.raises(MissingError, match=re.escape(str(cell.folder))):
             Evidence(tmp_path, preset, (0,)).runs(condition, "Joint")
 
 
 def test_evidence_is_found_where_the_cells_put_it(tmp_path: Path) -> None:
     preset = find_preset("glyphs")
-    folder = tmp_path / preset.cell(Condition(), "ft", 0).place / "il2m"
+    folder = tmp_path / preset.cell(Condition(), "ft", 0).folder / "il2m"
     folder.mkdir(parents=True)
     evidence = Evidence(tmp_path, preset, (0,))
     assert not evidence.has(Condition(), "IL2M")

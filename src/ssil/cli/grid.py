@@ -78,19 +78,18 @@ def grid(
     ] = None,
 ) -> None:
     """Run methods in scenarios with several seeds, some at once; go on where it stopped."""
-    from ssil.benchmark.grid.cells import finished
-    from ssil.benchmark.grid.grid_file import read_spec
+    from ssil.benchmark.grid.cells import finished_record, read_grid
     from ssil.benchmark.results import find_runs
     from ssil.cli.grid_display import run_missing, seed_table  # imports torch
 
     cluster = _cluster(on, jobs, address=address, cpus=cpus, gpus=gpus, retries=retries)
-    root, cells = out or Path("runs") / spec.stem, select_part(read_spec(spec), part)
+    root, cells = out or Path("runs") / spec.stem, select_part(read_grid(spec), part)
     complete = run_missing(cells, root, jobs, dry_run, cluster)
     if dry_run:
         return
     screen = console()
     for scenario in dict.fromkeys(cell.scenario for cell in cells):
-        folders = [root / cell.place for cell in cells if cell.scenario == scenario and finished(cell, root)]
+        folders = [root / cell.folder for cell in cells if cell.scenario == scenario and finished_record(cell, root)]
         if folders:
             screen.print(seed_table(find_runs(folders), scenario))
     screen.print(f"kept in {root} (see: ssil report {root} --out report)")

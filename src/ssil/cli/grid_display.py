@@ -12,9 +12,9 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 
 from ssil.benchmark.estimates import estimate
-from ssil.benchmark.grid.cells import Cell, finished
-from ssil.benchmark.grid.forecast import expected, probe, remaining
-from ssil.benchmark.grid.process_pool import GridObserver, Outcome, carry_out
+from ssil.benchmark.grid.cells import Cell, finished_record
+from ssil.benchmark.grid.forecast import expected_seconds, probe, remaining_seconds
+from ssil.benchmark.grid.process_pool import GridObserver, Outcome, run_cells
 from ssil.benchmark.record import Record
 from ssil.benchmark.results import Run, variants
 from ssil.cli.interrupts import explained_interrupt, sigterm_as_ctrl_c
@@ -50,10 +50,10 @@ def run_missing(
     """
     if jobs < 1:
         raise UserError(f"jobs: {jobs} is not a number of processes; give 1 or more")
-    done = {cell: record for cell in cells if (record := finished(cell, root))}
+    done = {cell: record for cell in cells if (record := finished_record(cell, root))}
     known = {cell: record.summary.seconds for cell, record in done.items() if record.summary}
     missing = [cell for cell in cells if cell not in done]
-    with cluster.joined() if cluster else nullcontext(jobs) as at_once:
+    with cluster.connected() if cluster else nullcontext(jobs) as at_once:
         if dry_run:
             _print_plan(missing, len(done), known, root, at_once)
             return False
@@ -67,10 +67,10 @@ def _run_all(
     progress = GridProgress(cells, known, jobs)
     kept = f"what is done is kept in {root}; the same command goes on"
     with sigterm_as_ctrl_c(), explained_interrupt(lambda: kept), progress.display:
-        outcomes = cluster.carry_out(cells, root, progress) if cluster else carry_out(cells, root, jobs, progress)
+        outcomes = cluster.run_cells(cells, root, progress) if cluster else run_cells(cells, root, jobs, progress)
     failed = [outcome for outcome in outcomes if outcome.code]
     for outcome in failed:
-        print(f"failed: {outcome.cell.place}: {outcome.reason}", file=sys.stderr)
+        print(f"failed: {outcome.cell.folder}: {outcome.reason}", file=sys.stderr)
     return not failed
 
 
@@ -80,10 +80,10 @@ def _print_plan(cells: Sequence[Cell], done: int, known: Mapping[Cell, float], r
     if cells and not known and (guess := probe(cells[0])):
         known = {cells[0]: guess}
     for cell in cells:
-        time_needed = expected(cell, known)
+        time_needed = expected_seconds(cell, known)
         about = f"  # about {duration(time_needed)}" if time_needed else ""
         screen.print(f"{shlex.join(cell.command(root))}{about}", soft_wrap=True, markup=False)
-    total = remaining(dict.fromkeys(cells, 0.0), known, jobs)
+    total = remaining_seconds(dict.fromkeys(cells, 0.0), known, jobs)
     cost = f"about {duration(total)}, {jobs} at once" if total is not None else "their duration is unknown"
     screen.print(f"{done} of {done + len(cells)} runs are done" + (f"; the others: {cost}" if cells else ""))
 
@@ -109,7 +109,7 @@ class GridProgress(GridObserver):
     def started(self, cell: Cell) -> None:
         """Show that a run has started."""
         self.running[cell] = time.monotonic()
-        self.display.log(f"{cell.place}: begins")
+        self.display.log(f"{cell.folder}: begins")
 
     def learnt(self, cell: Cell, task: dict[str, Any]) -> None:
         """Keep the record of a finished task."""
@@ -119,7 +119,7 @@ class GridProgress(GridObserver):
     def lost(self, cell: Cell) -> None:
         """Show that a run's worker died."""
         del self.running[cell]
-        self.display.log(f"{cell.place}: its worker died; it goes on from its last checkpoint")
+        self.display.log(f"{cell.folder}: its worker died; it goes on from its last checkpoint")
 
     def ended(self, outcome: Outcome) -> None:
         """Show how a run ended, and how long the others will take."""
@@ -128,13 +128,13 @@ class GridProgress(GridObserver):
         self.outcomes.append(outcome)
         if not outcome.code:
             self.known[cell] = seconds
-        self.display.log(f"{cell.place}: {self._end(outcome)}, {duration(seconds)}; {self._status()}")
+        self.display.log(f"{cell.folder}: {self._end(outcome)}, {duration(seconds)}; {self._status()}")
 
     def _status(self) -> str:
         """Return how many runs have ended, and about how long the others will take."""
         ended = {outcome.cell for outcome in self.outcomes}
         left = {cell: self._seconds(cell) for cell in self.cells if cell not in ended}
-        time_left = remaining(left, dict(self.known), self.jobs)
+        time_left = remaining_seconds(left, dict(self.known), self.jobs)
         about = f", about {duration(time_left)} left" if time_left else ""
         return f"{len(self.outcomes)} of {len(self.cells)} runs ended{about}"
 
@@ -161,7 +161,7 @@ class GridProgress(GridObserver):
         rows = table("run", "state", "task", "top-1", "time", words=2)
         recent = [(one.cell, self._end(one).partition(",")[0].partition(" (")[0]) for one in self.outcomes[-RECENT:]]
         for cell, state in [*recent, *((cell, "[bold]running") for cell in [*self.running])]:
-            rows.add_row(str(cell.place), state, *self._newest(cell), duration(self._seconds(cell)))
+            rows.add_row(str(cell.folder), state, *self._newest(cell), duration(self._seconds(cell)))
         return Group(rows, self._status())
 
 

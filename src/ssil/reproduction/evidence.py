@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from ssil.benchmark.grid.cells import Cell, finished
+from ssil.benchmark.grid.cells import Cell, finished_record
 from ssil.benchmark.record import Record, read_record
 from ssil.benchmark.results import Run
 from ssil.core.errors import UserError
@@ -71,13 +71,13 @@ class Evidence:
     @cache  # noqa: B019  # as long as the evidence is looked at
     def _run(self, condition: Condition, line: str, seed: int) -> Run:
         cell = self.preset.cell(*Need(condition, line).run, seed)
-        folder = self.root / cell.place / LINES[line].rider
+        folder = self.root / cell.folder / LINES[line].rider
         try:
-            record = read_record(folder) if finished(cell, self.root) else None
+            record = read_record(folder) if finished_record(cell, self.root) else None
         except UserError as error:
-            raise MissingError(cell.place) from error
+            raise MissingError(cell.folder) from error
         if not record or not record.summary:
-            raise MissingError(cell.place)
+            raise MissingError(cell.folder)
         return Run(folder, record)
 
 

@@ -17,8 +17,8 @@ import torch
 
 import tiny_runs
 from ssil.benchmark.checkpoint import Checkpoints
-from ssil.benchmark.grid.cluster import Cluster, bring_home
-from ssil.benchmark.grid.cluster_worker import News, changed
+from ssil.benchmark.grid.cluster import Cluster, write_files
+from ssil.benchmark.grid.cluster_worker import WorkerReport, changed_files
 from ssil.benchmark.record import read_record
 from ssil.cli import main
 from ssil.core.errors import UserError
@@ -169,8 +169,8 @@ def test_what_is_told_is_a_whole_state(tmp_path: Path) -> None:
     there, home, sent = tmp_path / "there", tmp_path / "home", dict[str, tuple[int, int]]()
 
     def look() -> set[str]:
-        files, names = changed(there, sent)
-        bring_home(home, News(files=files, names=names))
+        files, names = changed_files(there, sent)
+        write_files(home, WorkerReport(files=files, names=names))
         return set(files)
 
     checkpoints = Checkpoints(there / "checkpoint")

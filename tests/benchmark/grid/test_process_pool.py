@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 import tiny_runs
-from ssil.benchmark.grid.cells import Cell, finished
-from ssil.benchmark.grid.process_pool import GridObserver, Outcome, carry_out
+from ssil.benchmark.grid.cells import Cell, finished_record
+from ssil.benchmark.grid.process_pool import GridObserver, Outcome, run_cells
 from ssil.benchmark.record import read_record
 from ssil.cli import main
 
@@ -50,11 +50,11 @@ class Heard(GridObserver):
 
 def test_one_that_fails_stops_no_other(dataset: Path, tmp_path: Path) -> None:
     heard, cells = Heard(), [cell(dataset, "ssil", memory=2), cell(dataset, "ft")]
-    outcomes = {outcome.cell.row: outcome for outcome in carry_out(cells, tmp_path, 1, heard)}
+    outcomes = {outcome.cell.row: outcome for outcome in run_cells(cells, tmp_path, 1, heard)}
     assert heard.events == ["begin ssil", "end ssil 2", "begin ft", "ft task 1", "ft task 2", "end ft 0"]
     assert outcomes["ssil"].reason.startswith("memory: 2 is less than one exemplar")
-    assert finished(cells[0], tmp_path) is None
-    assert finished(cells[1], tmp_path) == read_record(tmp_path / "some/ft-0")
+    assert finished_record(cells[0], tmp_path) is None
+    assert finished_record(cells[1], tmp_path) == read_record(tmp_path / "some/ft-0")
 
 
 LOUD = """
@@ -81,7 +81,7 @@ def test_a_run_may_print_and_may_be_started_by_somebodys_part(
     monkeypatch.setenv("SLURM_PROCID", "1")
     monkeypatch.setenv("SLURM_NTASKS", "2")
     heard = Heard()
-    (outcome,) = carry_out([cell(dataset, "mine", method=f"{tmp_path / 'loud.py'}:loud")], tmp_path / "out", 1, heard)
+    (outcome,) = run_cells([cell(dataset, "mine", method=f"{tmp_path / 'loud.py'}:loud")], tmp_path / "out", 1, heard)
     assert not outcome.code, outcome.reason
     assert heard.events == ["begin mine", "mine task 1", "mine task 2", "end mine 0"]
 
@@ -100,28 +100,28 @@ OTHERS: tuple[dict[str, Any], ...] = (
 def done(dataset: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("done")
     cells = [cell(dataset, "ft"), cell(dataset, "er", memory=None, **OTHERS[2], **OTHERS[4], **OTHERS[5])]
-    assert {outcome.code for outcome in carry_out(cells, root, 2)} == {0}
-    assert all(finished(one, root) for one in cells)
+    assert {outcome.code for outcome in run_cells(cells, root, 2)} == {0}
+    assert all(finished_record(one, root) for one in cells)
     return root
 
 
 @pytest.mark.parametrize("other", OTHERS, ids=lambda other: next(iter(other)))
 def test_a_run_with_other_settings_is_not_done(done: Path, dataset: Path, other: dict[str, Any]) -> None:
     memory: dict[str, Any] = {"memory": None} if "memory_per_class" in other else {}
-    assert not finished(cell(dataset, "ft", **memory, **other), done)
+    assert not finished_record(cell(dataset, "ft", **memory, **other), done)
 
 
 @pytest.mark.parametrize("gone", ["memory_per_class", "class_order", "least"])
 def test_nor_is_one_with_a_setting_that_is_gone(done: Path, dataset: Path, gone: str) -> None:
     settings: dict[str, Any] = {"memory": None, **OTHERS[2], **OTHERS[4], **OTHERS[5], gone: None}
-    assert not finished(cell(dataset, "er", **settings), done)
+    assert not finished_record(cell(dataset, "er", **settings), done)
 
 
 def test_nor_is_one_whose_record_cannot_be_read(dataset: Path, tmp_path: Path) -> None:
     place = tmp_path / "some/ft-0"
     place.mkdir(parents=True)
     (place / "record.json").write_text("{")
-    assert not finished(cell(dataset, "ft"), tmp_path)
+    assert not finished_record(cell(dataset, "ft"), tmp_path)
 
 
 def test_a_grid_goes_on_where_it_stopped(dataset: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:

@@ -1,4 +1,4 @@
-"""Runs carried out on the nodes of a Ray cluster, which share no disk: their files come home as they are written."""
+"""The cells of a grid run on the nodes of a Ray cluster, which share no disk: files are copied back as they change."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -13,25 +13,25 @@ from ray.exceptions import RayError, RayTaskError
 from ssil.benchmark.config import override
 from ssil.benchmark.grid import cluster_worker
 from ssil.benchmark.grid.cells import Cell
-from ssil.benchmark.grid.cluster_worker import STATE, News, Worker, kept
-from ssil.benchmark.grid.process_pool import GridObserver, Outcome, tasks
+from ssil.benchmark.grid.cluster_worker import STATE, Worker, WorkerReport, run_files
+from ssil.benchmark.grid.process_pool import GridObserver, Outcome, task_records
 from ssil.benchmark.run_directory import RunDirectory
 from ssil.core.errors import UserError
 from ssil.core.files import write_atomic
 
-LOOK = 1.0
-"""Seconds after which an interrupt is seen at the latest."""
+POLL = 1.0
+"""Seconds after which an interrupt is noticed at the latest."""
 
 
 @dataclass(frozen=True)
 class Cluster:
-    """Where the cluster is (Ray's own choice if it is not said), and what each run takes of it."""
+    """The address of a cluster (default: Ray's choice), and the resources that each run takes."""
 
     address: str | None = None
     cpus: float = 1.0
     gpus: float = 0.0
     retries: int = 3
-    """How often a run goes on after its worker has died."""
+    """How often a run is continued after its worker has died."""
 
     def __post_init__(self) -> None:
         if self.cpus <= 0:
@@ -42,8 +42,8 @@ class Cluster:
             raise UserError(f"retries: {self.retries} is not a number of times; give 0 or more")
 
     @contextmanager
-    def joined(self) -> Iterator[int]:
-        """While it is entered, this process belongs to the cluster; gives how many runs there is room for at once."""
+    def connected(self) -> Iterator[int]:
+        """Connect this process to the cluster; yield how many runs it can carry out at once."""
         try:
             ray.init(self.address, log_to_driver=False, logging_level="error", include_dashboard=False)
         except (OSError, ValueError, RuntimeError, RayError) as error:
@@ -55,7 +55,7 @@ class Cluster:
             ray.shutdown()
 
     def capacity(self, nodes: Sequence[Mapping[str, float]]) -> int:
-        """How many runs nodes with these resources have room for at once.
+        """Return how many runs nodes with these resources can carry out at once.
 
         >>> Cluster(cpus=2, gpus=0.5).capacity([{"CPU": 8.0, "GPU": 1.0}, {"CPU": 64.0}])
         2
@@ -67,24 +67,24 @@ class Cluster:
             raise UserError(f"cpus: no node of the cluster has {what} for a run; give smaller --cpus or --gpus")
         return places
 
-    def carry_out(self, cells: Sequence[Cell], root: Path, observer: GridObserver | None = None) -> list[Outcome]:
-        """Run the cells as there is room for them; to be called while `joined`.
+    def run_cells(self, cells: Sequence[Cell], root: Path, observer: GridObserver | None = None) -> list[Outcome]:
+        """Run the cells as resources become free; to be called while `connected`.
 
-        On an interrupt no further one is begun; those at work keep their state, and are waited for.
+        On an interrupt no further cell is started; running ones write a checkpoint and are waited for.
         """
-        crew = _Crew(self, root, observer or GridObserver())
+        jobs = _ClusterJobs(self, root, observer or GridObserver())
         with ThreadPoolExecutor(1) as thread:  # an interrupt meets the main thread, so it leaves no file half written
-            future = thread.submit(crew.finish, cells)
+            future = thread.submit(jobs.finish, cells)
             try:
                 return future.result()
             except KeyboardInterrupt:
-                crew.stopped = True
+                jobs.stopped = True
                 raise
 
 
 @dataclass
 class _Job:
-    """A cell, its worker, and the lock on its directory."""
+    """A cell, its worker, and the lock on its run directory."""
 
     cell: Cell
     actor: Any = None
@@ -92,51 +92,51 @@ class _Job:
     deaths: int = 0
     held: ExitStack = field(default_factory=ExitStack)
 
-    def dismiss(self) -> None:
-        """Let the worker and the directory go."""
+    def release(self) -> None:
+        """End the worker and unlock the directory."""
         ray.kill(self.actor)
         self.held.close()
         self.begun = False
 
 
 @dataclass
-class _Crew:
+class _ClusterJobs:
     cluster: Cluster
     root: Path
     observer: GridObserver
     stopped: bool = False
     jobs: dict[Any, _Job] = field(default_factory=dict)
-    """By the answer that is awaited of each."""
+    """By the future of the answer that is awaited."""
     outcomes: list[Outcome] = field(default_factory=list)
 
     def finish(self, cells: Sequence[Cell]) -> list[Outcome]:
-        """Wait for answers until there are none to come."""
+        """Handle the workers' answers until all cells have ended."""
         ray.cloudpickle.register_pickle_by_value(cluster_worker)
         for cell in cells:
             self._queue(_Job(cell))
-        told = False
+        stopping = False
         while self.jobs:
-            if self.stopped and not told:
-                told = True
+            if self.stopped and not stopping:
+                stopping = True
                 self._stop()
-            for answer in ray.wait([*self.jobs], timeout=LOOK)[0]:
-                self._hear(answer, self.jobs.pop(answer))
+            for answer in ray.wait([*self.jobs], timeout=POLL)[0]:
+                self._handle(answer, self.jobs.pop(answer))
         return self.outcomes
 
     def _queue(self, job: _Job) -> None:
-        """Ask for a place on a node."""
+        """Ask for a worker on a node with free resources."""
         needs = {"num_cpus": self.cluster.cpus, "num_gpus": self.cluster.gpus}
         job.actor = ray.remote(**needs, max_concurrency=2)(Worker).remote()
         self.jobs[job.actor.ready.remote()] = job
 
-    def _hear(self, answer: Any, job: _Job) -> None:
-        """Take in what a worker says, and ask for more."""
+    def _handle(self, answer: Any, job: _Job) -> None:
+        """Handle an answer: None from a worker that is ready, otherwise a report."""
         try:
-            news = ray.get(answer)
-            if news is None:
+            report = ray.get(answer)
+            if report is None:
                 self._begin(job)
             else:
-                self._take_in(job, news)
+                self._handle_report(job, report)
         except UserError as error:
             self._end(job, 2, str(error))
         except RayTaskError as error:
@@ -146,53 +146,53 @@ class _Crew:
 
     def _begin(self, job: _Job) -> None:
         self.observer.started(job.cell)
-        job.begun, home = True, self.root / job.cell.place
+        job.begun, home = True, self.root / job.cell.folder
         job.held.enter_context(RunDirectory(home, "1").locked())
         settings = override({"threads": max(1, int(self.cluster.cpus))}, job.cell.settings)
         command = replace(job.cell, settings=settings).command(self.root)
-        files = {str(path.relative_to(home)): path.read_bytes() for path in kept(home)}
+        files = {str(path.relative_to(home)): path.read_bytes() for path in run_files(home)}
         self.jobs[job.actor.begin.remote(command, str(Path.cwd()), files)] = job
 
-    def _take_in(self, job: _Job, news: News) -> None:
-        bring_home(self.root / job.cell.place, news)
-        for task in tasks(news.lines):
+    def _handle_report(self, job: _Job, report: WorkerReport) -> None:
+        write_files(self.root / job.cell.folder, report)
+        for task in task_records(report.lines):
             self.observer.learnt(job.cell, task)
-        if news.code is None:
-            self.jobs[job.actor.news.remote()] = job
-        elif news.code < 0:  # a signal: perhaps somebody else needed the memory
+        if report.code is None:
+            self.jobs[job.actor.report.remote()] = job
+        elif report.code < 0:  # killed by a signal, perhaps for lack of memory
             self._lose(job)
         else:
-            self._end(job, news.code, news.reason.removeprefix("error: ") if news.code else "")
+            self._end(job, report.code, report.reason.removeprefix("error: ") if report.code else "")
 
     def _lose(self, job: _Job) -> None:
-        """Its worker is gone: another goes on from what came home, unless that has happened too often."""
+        """Let another worker continue from the files copied so far, unless that has happened too often."""
         job.deaths += 1
         if job.deaths > self.cluster.retries or self.stopped:
             self._end(job, 1, f"its worker died, the {job.deaths}. time")
             return
         if job.begun:
             self.observer.lost(job.cell)
-        job.dismiss()
+        job.release()
         self._queue(job)
 
     def _end(self, job: _Job, code: int, reason: str) -> None:
-        job.dismiss()
+        job.release()
         self.outcomes.append(Outcome(job.cell, code, reason))
         self.observer.ended(self.outcomes[-1])
 
     def _stop(self) -> None:
-        """Begin no more; let those at work keep their state and end."""
+        """Start no more cells; let running ones write a checkpoint and end."""
         for answer, job in [*self.jobs.items()]:
             if job.begun:
                 job.actor.stop.remote()
             else:
-                self.jobs.pop(answer).dismiss()
+                self.jobs.pop(answer).release()
 
 
-def bring_home(folder: Path, news: News) -> None:
-    """Write the files of a run, its own record and then its state last, and remove what the state no longer names."""
-    for name in sorted(news.files, key=lambda name: (name == STATE, name == "record.json")):
-        write_atomic(folder / name, news.files[name])
-    for path in kept((folder / STATE).parent) if news.names else ():
-        if str(path.relative_to(folder)) not in news.names:
+def write_files(folder: Path, report: WorkerReport) -> None:
+    """Write the files of a run, record and then checkpoint state last; remove checkpoint files no longer named."""
+    for name in sorted(report.files, key=lambda name: (name == STATE, name == "record.json")):
+        write_atomic(folder / name, report.files[name])
+    for path in run_files((folder / STATE).parent) if report.names else ():
+        if str(path.relative_to(folder)) not in report.names:
             path.unlink()

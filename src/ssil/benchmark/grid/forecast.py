@@ -1,4 +1,4 @@
-"""How long cells are going to take, from how long others took, or from a first look at one."""
+"""How long the cells of a grid are going to take, from finished cells or from the first steps of one."""
 
 import time
 from collections.abc import Mapping
@@ -12,38 +12,45 @@ from ssil.benchmark.runner import RunObserver, run, share_done
 from ssil.learning.task import Pace
 
 
-def expected(cell: Cell, known: Mapping[Cell, float]) -> float | None:
-    """Seconds of the cells most like it that are known: with another seed, in another scenario, with another method.
+def expected_seconds(cell: Cell, known: Mapping[Cell, float]) -> float | None:
+    """Return the mean duration of the known cells most similar to this one, or None if none is known.
+
+    Most similar are those that differ in the seed only, then those of the same row, then of the same scenario.
 
     >>> ssil, ft = (Cell("base", row, 0, {}) for row in ("ssil", "ft"))
-    >>> expected(Cell("base", "ssil", 1, {}), {ssil: 10.0, ft: 30.0})
+    >>> expected_seconds(Cell("base", "ssil", 1, {}), {ssil: 10.0, ft: 30.0})
     10.0
-    >>> expected(Cell("base", "wa", 1, {}), {ssil: 10.0, ft: 30.0})
+    >>> expected_seconds(Cell("base", "wa", 1, {}), {ssil: 10.0, ft: 30.0})
     20.0
     """
-    likes = (
+    similar = (
         [value for other, value in known.items() if (other.scenario, other.row) == (cell.scenario, cell.row)],
         [value for other, value in known.items() if other.row == cell.row],
         [value for other, value in known.items() if other.scenario == cell.scenario],
         list(known.values()),
     )
-    return next((fmean(values) for values in likes if values), None)
+    return next((fmean(values) for values in similar if values), None)
 
 
-def remaining(spent: Mapping[Cell, float], known: Mapping[Cell, float], jobs: int) -> float | None:
-    """Seconds until all of these, each with so many behind it, are done by so many processes at once.
+def remaining_seconds(spent: Mapping[Cell, float], known: Mapping[Cell, float], jobs: int) -> float | None:
+    """Return the time until all cells of `spent` are finished by `jobs` processes, or None if it can't be told.
+
+    Args:
+        spent: The seconds that each unfinished cell has been trained.
+        known: The seconds that finished cells took.
+        jobs: The number of runs at once.
 
     >>> ssil, ft, wa = (Cell("base", row, 0, {}) for row in ("ssil", "ft", "wa"))
-    >>> remaining({ssil: 300.0, wa: 20.0}, {ft: 60.0}, 2)
+    >>> remaining_seconds({ssil: 300.0, wa: 20.0}, {ft: 60.0}, 2)
     40.0
     """
-    each = {cell: expected(cell, known) for cell in spent}
+    each = {cell: expected_seconds(cell, known) for cell in spent}
     left = [max(0.0, seconds - spent[cell]) for cell, seconds in each.items() if seconds]
     return max(sum(left) / jobs, *left, 0.0) if len(left) == len(spent) else None
 
 
 class _Probe(RunObserver):
-    """Stops a run some seconds after its first step."""
+    """Stops a run `seconds` after its first step."""
 
     def __init__(self, seconds: float) -> None:
         self.seconds, self.began, self.first, self.share, self.spent = seconds, 0.0, 0.0, 0.0, 0.0
@@ -65,9 +72,9 @@ class _Probe(RunObserver):
 
 
 def probe(cell: Cell, seconds: float = 5.0) -> float | None:
-    """A rough forecast of a cell's seconds: its first steps are run, and nothing is kept of them."""
+    """Return a rough forecast of a cell's seconds: train it for some `seconds`, and keep nothing of it."""
     observer = _Probe(seconds)
     with suppress(KeyboardInterrupt):
         run(make_config({"threads": 1, **cell.settings, "seed": cell.seed}), observer)
-    moved = observer.share - observer.first
-    return observer.spent / moved if moved else None
+    trained = observer.share - observer.first
+    return observer.spent / trained if trained else None

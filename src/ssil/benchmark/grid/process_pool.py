@@ -1,4 +1,4 @@
-"""Runs carried out by several processes at once; one that fails stops no other."""
+"""The cells of a grid run by several processes at once; one that fails stops no other."""
 
 import json
 import os
@@ -16,12 +16,12 @@ from typing import Any
 
 from ssil.benchmark.config import override
 from ssil.benchmark.grid.cells import Cell
-from ssil.benchmark.grid.cluster_worker import alone
+from ssil.benchmark.grid.cluster_worker import without_ranks
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a cell's process ended: its exit code, and the last words of one that failed."""
+    """How a cell's process ended: its exit code and, if it failed, the last line of its errors."""
 
     cell: Cell
     code: int
@@ -29,73 +29,74 @@ class Outcome:
 
 
 class GridObserver:
-    """Told of what happens to the cells, from one thread at a time."""
+    """Callbacks of a grid, from one thread at a time. These do nothing; subclasses override those that they need."""
 
     def started(self, cell: Cell) -> None:
-        """Its process begins."""
+        """The process of a cell begins."""
 
     def learnt(self, cell: Cell, task: dict[str, Any]) -> None:
-        """A task is done, now or before the process went on."""
+        """A task is finished, now or before the process continued the run: its record."""
 
     def lost(self, cell: Cell) -> None:
-        """Its process died with its node, or was killed; it is begun again, from its last checkpoint on."""
+        """The process died with its node, or was killed; it is started again from its last checkpoint."""
 
     def ended(self, outcome: Outcome) -> None:
-        """Its process is gone."""
+        """The process of a cell has ended."""
 
 
-def carry_out(cells: Sequence[Cell], root: Path, jobs: int = 1, observer: GridObserver | None = None) -> list[Outcome]:
-    """Run the cells, so many at once, each in a process that takes its share of the cores.
+def run_cells(cells: Sequence[Cell], root: Path, jobs: int = 1, observer: GridObserver | None = None) -> list[Outcome]:
+    """Run the cells, `jobs` at once, each in a process with an equal share of the cores.
 
-    On an interrupt no further one is begun; those at work keep their state, and are waited for.
+    On an interrupt no further cell is started; running ones write a checkpoint and are waited for.
     """
-    crew = _Crew(root, max(1, (os.cpu_count() or 1) // jobs), observer or GridObserver())
+    processes = _CellProcesses(root, max(1, (os.cpu_count() or 1) // jobs), observer or GridObserver())
     with ThreadPoolExecutor(jobs) as pool:
-        futures = [pool.submit(crew.work, cell) for cell in cells]
+        futures = [pool.submit(processes.run, cell) for cell in cells]
         try:
             return [outcome for future in as_completed(futures) if (outcome := future.result())]
         except KeyboardInterrupt:
-            crew.stop()
+            processes.stop()
             raise
 
 
-def tasks(lines: Iterable[str]) -> Iterator[dict[str, Any]]:
-    """Those that a run says it has done; what others print, such as a method, is passed over."""
+def task_records(lines: Iterable[str]) -> Iterator[dict[str, Any]]:
+    """Yield the finished tasks in the output of `ssil run --json`; other lines, printed by a method, are skipped."""
     for line in lines:
         with suppress(ValueError):
-            said = json.loads(line)
-            if isinstance(said, dict) and said.get("event") == "task":
-                yield said
+            event = json.loads(line)
+            if isinstance(event, dict) and event.get("event") == "task":
+                yield event
 
 
 @dataclass
-class _Crew:
+class _CellProcesses:
     root: Path
     threads: int
     observer: GridObserver
     lock: Lock = field(default_factory=Lock)
     stopped: bool = False
-    at_work: "set[subprocess.Popen[str]]" = field(default_factory=set)
+    running: "set[subprocess.Popen[str]]" = field(default_factory=set)
 
-    def work(self, cell: Cell) -> Outcome | None:
-        with TemporaryFile("w+") as words:
+    def run(self, cell: Cell) -> Outcome | None:
+        """Run a cell's process to its end; return None if it was not started because of a stop."""
+        with TemporaryFile("w+") as errors:
             with self.lock:
                 if self.stopped:
                     return None
                 self.observer.started(cell)
-                process = self._begin(cell, words.fileno())
-                self.at_work.add(process)
+                process = self._start(cell, errors.fileno())
+                self.running.add(process)
             self._follow(cell, process)
-            words.seek(0)
-            last = (words.read().strip().splitlines() or [""])[-1].removeprefix("error: ")
+            errors.seek(0)
+            last = (errors.read().strip().splitlines() or [""])[-1].removeprefix("error: ")
         outcome = Outcome(cell, process.returncode, last if process.returncode else "")
         with self.lock:
-            self.at_work.remove(process)
+            self.running.remove(process)
             self.observer.ended(outcome)
         return outcome
 
-    def _begin(self, cell: Cell, errors: int) -> "subprocess.Popen[str]":
-        """In a session of its own: Ctrl-C reaches it through `stop` alone."""
+    def _start(self, cell: Cell, errors: int) -> "subprocess.Popen[str]":
+        """Start the process in a session of its own, so that Ctrl-C reaches it only through `stop`."""
         settings = override({"threads": self.threads}, cell.settings)
         command = replace(cell, settings=settings).command(self.root)
         return subprocess.Popen(
@@ -103,19 +104,19 @@ class _Crew:
             stdout=subprocess.PIPE,
             stderr=errors,
             text=True,
-            env={"OMP_NUM_THREADS": str(settings["threads"])} | alone(os.environ),
+            env={"OMP_NUM_THREADS": str(settings["threads"])} | without_ranks(os.environ),
             start_new_session=True,
         )
 
     def _follow(self, cell: Cell, process: "subprocess.Popen[str]") -> None:
         with process as running:
-            for task in tasks(running.stdout or ()):
+            for task in task_records(running.stdout or ()):
                 with self.lock:
                     self.observer.learnt(cell, task)
 
     def stop(self) -> None:
-        """Begin no more; let those at work keep their state and end."""
+        """Start no more cells; let running ones write a checkpoint and end."""
         with self.lock:
             self.stopped = True
-            for process in self.at_work:
+            for process in self.running:
                 process.send_signal(signal.SIGINT)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from ssil.benchmark.grid.grid_file import read_spec
+from ssil.benchmark.grid.cells import read_grid
 from ssil.core.errors import UserError
 
 SPEC = """
@@ -31,7 +31,7 @@ def spec(folder: Path, text: str = SPEC) -> Path:
 
 
 def test_cells_are_methods_by_scenarios_by_seeds(tmp_path: Path) -> None:
-    assert [str(cell.place) for cell in read_spec(spec(tmp_path))] == [
+    assert [str(cell.folder) for cell in read_grid(spec(tmp_path))] == [
         "fixed/ssil-0",
         "growing/ssil-0",
         "growing/chain-0",
@@ -42,7 +42,7 @@ def test_cells_are_methods_by_scenarios_by_seeds(tmp_path: Path) -> None:
 
 
 def test_a_method_stands_over_its_scenario_which_stands_over_the_settings(tmp_path: Path) -> None:
-    cells = {str(cell.place): cell.settings for cell in read_spec(spec(tmp_path))}
+    cells = {str(cell.folder): cell.settings for cell in read_grid(spec(tmp_path))}
     base = {"dataset": "digits", "tasks": 5}
     assert cells["fixed/ssil-1"] == base | {
         "epochs": 2,
@@ -60,15 +60,15 @@ def test_a_method_stands_over_its_scenario_which_stands_over_the_settings(tmp_pa
 
 
 def test_a_cell_is_a_command(tmp_path: Path) -> None:
-    cell = read_spec(spec(tmp_path))[-1]
+    cell = read_grid(spec(tmp_path))[-1]
     words = " ".join(cell.command(Path("runs")))
     assert words.startswith("ssil run --dataset digits --tasks 5 --epochs 4 --milestones 2 --memory-per-class 5")
     assert words.endswith("--method ft,il2m --seed 7 --out runs/growing/chain-7")
 
 
 def test_without_scenarios_runs_lie_beside_each_other(tmp_path: Path) -> None:
-    cells = read_spec(spec(tmp_path, 'settings = { dataset = "digits" }\n[methods.ft]\n'))
-    assert [str(cell.place) for cell in cells] == ["ft-0"]
+    cells = read_grid(spec(tmp_path, 'settings = { dataset = "digits" }\n[methods.ft]\n'))
+    assert [str(cell.folder) for cell in cells] == ["ft-0"]
 
 
 @pytest.mark.parametrize(
@@ -93,4 +93,4 @@ def test_without_scenarios_runs_lie_beside_each_other(tmp_path: Path) -> None:
 )
 def test_a_bad_file_is_refused(text: str, reason: str, tmp_path: Path) -> None:
     with pytest.raises(UserError, match=reason):
-        read_spec(spec(tmp_path, text))
+        read_grid(spec(tmp_path, text))
