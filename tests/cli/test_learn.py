@@ -3,8 +3,6 @@
 import csv
 import io
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -148,15 +146,6 @@ def test_settings_are_refused_before_images_are_looked_at(
     assert main(["learn", str(model), "nowhere", *words]) == 2
     assert reason in capsys.readouterr().err
     assert not model.exists()
-
-
-def test_names_wait_for_nothing_that_only_learning_needs(model: Path, photos: Path) -> None:
-    image = next(photos.rglob("ant/*.png"))
-    code = (
-        f"import sys; from ssil.cli import main; main(['predict', {str(model)!r}, {str(image)!r}]);"
-        "print({'lightning_fabric', 'sympy', 'scipy', 'sklearn', 'matplotlib'} & set(sys.modules))"
-    )
-    assert subprocess.check_output([sys.executable, "-c", code], text=True).endswith("%\nset()\n")
 
 
 def test_a_model_for_other_programs(model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

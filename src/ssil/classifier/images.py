@@ -15,11 +15,9 @@ from ssil.core.errors import UserError
 from ssil.core.files import checksum
 from ssil.core.samples import Samples
 from ssil.data.assemble import on_classes, viewed
-from ssil.data.data_settings import DataSettings
 from ssil.data.encoded_images import Encoded
 from ssil.data.file_validation import ProgressCallback
 from ssil.data.image_index import Preprocessing, Remark
-from ssil.data.load import find_validated_index
 from ssil.data.shrinking import shrink
 
 MAX_DECODED_BYTES = 1 << 30
@@ -112,6 +110,9 @@ def load_images(
     Raises:
         UserError: `name` is none of these.
     """
+    from ssil.data.data_settings import DataSettings
+    from ssil.data.load import find_validated_index  # imports all sources of data, which predictions don't need
+
     found = find_validated_index(DataSettings(dataset=name), on_progress=on_progress)
     if found is None:
         raise UserError(f"images: {name} is no folder with one sub-folder per class, and no .csv or .parquet manifest")

@@ -15,22 +15,9 @@ from typing import Any
 
 import torch
 
+from ssil.classifier import model_files
 from ssil.classifier.classifier_settings import ModelSettings, make_settings
 from ssil.classifier.images import ImageFile, ImagesByClass
-from ssil.classifier.model_files import (
-    FEATURES,
-    FORMAT,
-    features_reader,
-    folder_name,
-    one_line,
-    read_checked_json,
-    read_image,
-    read_weights,
-    refuse_special_files,
-    text,
-    write_checked_json,
-    write_features,
-)
 from ssil.classifier.prediction import Classifier, execution_context
 from ssil.classifier.versions import IMAGES, MODEL, WEIGHTS, History, VersionedDirectory
 from ssil.core import __version__
@@ -70,7 +57,7 @@ class ModelDirectory(VersionedDirectory):
 
     def load(self, number: int | None = None) -> ModelVersion:
         """Load a version, by default the current one; weights are validated now, images when they are read."""
-        refuse_special_files(self.folder)
+        model_files.refuse_special_files(self.folder)
         if number is not None:
             return self._load(number)
         while True:
@@ -89,20 +76,22 @@ class ModelDirectory(VersionedDirectory):
         return self._read(folder, number)
 
     def _read(self, folder: Path, number: int) -> ModelVersion:
-        description = read_checked_json(folder / MODEL)
+        description = model_files.read_checked_json(folder / MODEL)
         try:
             return self._restore(folder, number, description)
         except UserError:
             raise
         except Exception as error:  # of any type: the file may be made to cause it
-            raise UserError(f"model: {folder / MODEL} is not what it should be ({one_line(error)})") from None
+            raise UserError(
+                f"model: {folder / MODEL} is not what it should be ({model_files.one_line(error)})"
+            ) from None
 
     def _restore(self, folder: Path, number: int, description: Mapping[str, Any]) -> ModelVersion:
         settings = make_settings(description["settings"])
         _refuse_code(folder / MODEL, settings, self.trusted)
         names, bounds = description["classes"]["names"], description["classes"]["bounds"]
-        classes = ClassTable(tuple(map(text, names)), tuple(bounds))
-        weights = read_weights(folder / WEIGHTS, description["weights"])
+        classes = ClassTable(tuple(map(model_files.text, names)), tuple(bounds))
+        weights = model_files.read_weights(folder / WEIGHTS, description["weights"])
         snapshot = restore_snapshot(weights, settings.configured().method, classes, execution_context(settings))
         _check_shapes(snapshot, settings)
         exemplars, holdout = (self._images(description[kind], classes.seen) for kind in ("exemplars", "quiz"))
@@ -142,7 +131,7 @@ class ModelDirectory(VersionedDirectory):
         weights = pack(snapshot_tensors(classifier.snapshot))
         write_atomic(folder / WEIGHTS, weights)
         description = {
-            "format": FORMAT,
+            "format": model_files.FORMAT,
             "version": number,
             "settings": classifier.settings.model_dump(mode="json"),
             "classes": {"names": classifier.classes.names, "bounds": classifier.classes.bounds},
@@ -152,7 +141,7 @@ class ModelDirectory(VersionedDirectory):
             "quiz": holdout,
             "history": [*history],
         }
-        write_checked_json(folder / MODEL, description)
+        model_files.write_checked_json(folder / MODEL, description)
 
     def _write_images(self, names: Sequence[str], groups: ImagesByClass) -> list[list[dict[str, str]]]:
         """Write each class's images into the folder that versions share; return their entries in model.json."""
@@ -162,7 +151,7 @@ class ModelDirectory(VersionedDirectory):
     def _write_image(self, class_name: str, image: ImageFile) -> dict[str, str]:
         data = image.read()
         suffix = next((suffix for start, suffix in SUFFIXES.items() if data.startswith(start)), ".image")
-        path = self.folder / IMAGES / folder_name(class_name) / f"{image.digest}{suffix}"
+        path = self.folder / IMAGES / model_files.folder_name(class_name) / f"{image.digest}{suffix}"
         if not path.exists():
             write_atomic(path, data)
         return {
@@ -170,7 +159,7 @@ class ModelDirectory(VersionedDirectory):
             "sha256": image.digest,
             "name": image.name,
             "origin": image.origin,
-            **write_features(path, image),
+            **model_files.write_features(path, image),
         }
 
     def _images(self, entries: Sequence[Sequence[Mapping[str, str]]], classes: int) -> ImagesByClass:
@@ -181,14 +170,18 @@ class ModelDirectory(VersionedDirectory):
         return found
 
     def _image(self, entry: Mapping[str, str]) -> ImageFile | None:
-        file, digest, name, origin = (text(entry[field]) for field in ("file", "sha256", "name", "origin"))
+        file, digest, name, origin = (model_files.text(entry[field]) for field in ("file", "sha256", "name", "origin"))
         if Path(file).parts[:1] != (IMAGES,) or ".." in Path(file).parts:
             raise UserError(f"model: {file!r} is none of its images; the model is not to be trusted")
         if not re.fullmatch("[0-9a-f]{32}", digest):
             raise ValueError(f"{digest!r} is no checksum")
         path = self.folder / file
-        features = features_reader(path, entry.get(FEATURES))
-        return ImageFile(name, digest, partial(read_image, path, digest), origin, features) if path.exists() else None
+        features = model_files.features_reader(path, entry.get(model_files.FEATURES))
+        return (
+            ImageFile(name, digest, partial(model_files.read_image, path, digest), origin, features)
+            if path.exists()
+            else None
+        )
 
 
 def _check_shapes(snapshot: Snapshot, settings: ModelSettings) -> None:

@@ -4,6 +4,8 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
+from itertools import chain
 from statistics import fmean
 from typing import Any, NamedTuple
 
@@ -69,30 +71,23 @@ def update(
     Raises:
         UserError: There is nothing to learn from these images.
     """
-    classifier = _without_relabelled(classifier, images) if classifier else None
     known, previous = (classifier.classes, classifier.snapshot) if classifier else (ClassTable(), None)
     classes, watch = _extended(known, images), watch or ignore_progress
+    exemplars, held = _kept_images(classifier, images)
     network, random = trained_network(settings, previous, init, watch), Randomness(settings.seed)
-    budget = _memory_budget(classifier, settings, images)
-    training, held_out = hold_out(
-        _without_exemplars(images, classifier),
-        classifier.holdout if classifier else (),
-        classes.names,
-        int(BUDGET_SHARE * budget),
-        random.within(classes.task),
-    )
+    budget = _memory_budget(settings, [*(image for image, _ in images), *chain.from_iterable(exemplars)])
+    arrived = _without_exemplars(images, exemplars)
+    largest = int(BUDGET_SHARE * budget)
+    training, held_out = hold_out(arrived, held, classes.names, largest, random.within(classes.task))
     if not training:
         raise UserError("images: the model keeps all of these images already; bring others")
     holdout = network.with_features(held_out)
-    data = _TrainingData.of(network, classes, training, classifier.exemplars if classifier else ())
-
-    def train(chosen: ModelSettings, watch: Watch) -> Snapshot:
-        return _train(chosen, previous, data, network, watch)
-
+    data = _TrainingData.of(network, classes, training, exemplars)
+    train = partial(_train, previous, data, network)
     timed = _with_fitting_epochs(settings, 60 * minutes, train, first=not classifier) if minutes else settings
     snapshot = train(timed, watch)
-    exemplars = data.choose_exemplars(FixedBudget(budget - sum(map(len, holdout))), random)
-    unscaled = Classifier(settings, snapshot, _shrunk(exemplars, settings), _shrunk(holdout, settings))
+    chosen = data.choose_exemplars(FixedBudget(budget - sum(map(len, holdout))), random)
+    unscaled = Classifier(settings, snapshot, _shrunk(chosen, settings), _shrunk(holdout, settings))
     updated = replace(unscaled, temperature=_temperature(unscaled))
     before = evaluate(classifier, updated.holdout) if classifier else None
     epochs = timed.later_epochs if classifier else timed.epochs
@@ -120,32 +115,30 @@ def _extended(known: ClassTable, images: LabelledImages) -> ClassTable:
     return known.extend(names)
 
 
-def _without_relabelled(classifier: Classifier, images: LabelledImages) -> Classifier:
-    """Remove kept images that now arrive under another class: the newest label counts."""
+def _kept_images(classifier: Classifier | None, images: LabelledImages) -> tuple[ImagesByClass, ImagesByClass]:
+    """Return exemplars and hold-out set without images that now arrive under another class: the newest label counts."""
     labels = {image.original_digest: name for image, name in images}
 
-    def unchanged(groups: ImagesByClass) -> ImagesByClass:
-        named = zip(classifier.classes.names, groups, strict=True)
-        return tuple(
-            tuple(image for image in group if labels.get(image.original_digest, name) == name) for name, group in named
-        )
+    def unchanged(name: str, group: Sequence[ImageFile]) -> tuple[ImageFile, ...]:
+        return tuple(image for image in group if labels.get(image.original_digest, name) == name)
 
-    return replace(classifier, exemplars=unchanged(classifier.exemplars), holdout=unchanged(classifier.holdout))
+    names, exemplars, holdout = (
+        (classifier.classes.names, classifier.exemplars, classifier.holdout) if classifier else ((), (), ())
+    )
+    return tuple(map(unchanged, names, exemplars)), tuple(map(unchanged, names, holdout))
 
 
-def _without_exemplars(images: LabelledImages, classifier: Classifier | None) -> LabelledImages:
-    """Leave out images that the classifier keeps as exemplars, which are trained on anyway."""
-    kept = {image.original_digest for group in classifier.exemplars for image in group} if classifier else set()
+def _without_exemplars(images: LabelledImages, exemplars: ImagesByClass) -> LabelledImages:
+    """Leave out images that are exemplars, which are trained on anyway."""
+    kept = {image.original_digest for group in exemplars for image in group}
     return [(image, name) for image, name in images if image.original_digest not in kept]
 
 
-def _memory_budget(classifier: Classifier | None, settings: ModelSettings, images: LabelledImages) -> int:
-    """Return how many images are kept in all; a limit in megabytes is converted by the mean size of some images."""
+def _memory_budget(settings: ModelSettings, images: Sequence[ImageFile]) -> int:
+    """Return how many images are kept in all; a limit in megabytes is converted by the mean size of some `images`."""
     if settings.memory_mb is None:
         return settings.memory
-    kept = [image for group in classifier.exemplars for image in group] if classifier else []
-    step = max(1, (len(images) + len(kept)) // SIZE_SAMPLE)
-    (some,) = _shrunk([[*(image for image, _ in images), *kept][::step]], settings)
+    (some,) = _shrunk([images[:: max(1, len(images) // SIZE_SAMPLE)]], settings)
     return max(1, int(settings.memory_mb * 1e6 / fmean(len(image.read()) for image in some)))
 
 
@@ -192,7 +185,7 @@ class _TrainingData:
 
 
 def _train(
-    settings: ModelSettings, previous: Snapshot | None, data: _TrainingData, network: WholeNetwork, watch: Watch
+    previous: Snapshot | None, data: _TrainingData, network: WholeNetwork, settings: ModelSettings, watch: Watch
 ) -> Snapshot:
     """Train with the settings' method, from the previous model or from first weights."""
     method, context = settings.configured().method, network.context(data.samples)
