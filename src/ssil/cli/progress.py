@@ -13,8 +13,8 @@ from types import TracebackType
 from typing import Self, TextIO
 
 from rich.console import Group, RenderableType
+from rich.constrain import Constrain
 from rich.live import Live
-from rich.padding import Padding
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from ssil.cli.terminal import console
@@ -93,7 +93,8 @@ class LiveBars(ProgressDisplay):
 
     def _view(self) -> RenderableType:
         parts = [self.above(self.screen.height)] if self.above else []
-        bars = [Padding(self.bars, (0, 2, 0, 0))] if self.bars.task_ids else []  # leaves room for an echoed ^C
+        width = self.screen.width - len("^C")  # which the terminal prints behind the last bar
+        bars = [Constrain(self.bars, width)] if self.bars.task_ids else []
         return Group(*parts, *bars)
 
 
