@@ -15,7 +15,7 @@ from ssil.core import __version__
 from ssil.core.errors import RefusedError, UserError, did_you_mean
 
 DONE, FAILED, BAD_INPUT, REFUSED, INTERRUPTED = 0, 1, 2, 3, 130
-"""The exit codes: unforeseen exceptions end with `FAILED` and a traceback, `--max-drop` with `REFUSED`."""
+"""The exit codes. `REFUSED`: `--max-drop` or `ssil check` said no. `FAILED`: a run of a grid failed, or a bug."""
 
 COMMANDS = {
     "Start here": {
