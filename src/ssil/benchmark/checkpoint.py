@@ -1,4 +1,4 @@
-"""State on disk: safetensors and JSON, written aside, flushed and renamed, checksummed. Nothing is pickled."""
+"""Checkpoints: a state as safetensors and JSON files, written atomically and checksummed. Nothing is pickled."""
 
 import json
 from collections.abc import Mapping
@@ -15,11 +15,11 @@ from ssil.core.tensor_files import pack
 
 
 class Checkpoints:
-    """A folder with one current state: `state.json` names the tensor files that belong to it, by their checksums.
+    """A folder with one current state: `state.json` names the tensor files that belong to it.
 
-    A save writes new tensor files first and replaces `state.json` last, by one rename; what it no longer names is
-    removed afterwards. A file's name holds its checksum, so no save overwrites a file of the state before it:
-    there is always one whole state on disk.
+    Saving writes new tensor files first, then replaces `state.json` by one rename, and then removes the files that
+    it no longer names. A file's name contains its checksum, so no file of the previous state is overwritten: at any
+    moment there is one complete state on disk.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -27,7 +27,7 @@ class Checkpoints:
 
     @property
     def exists(self) -> bool:
-        """Whether there is a state to go on from."""
+        """Whether there is a state to continue from."""
         return (self.folder / "state.json").exists()
 
     def save(self, meta: Mapping[str, Any], parts: Mapping[str, Mapping[str, Tensor] | None]) -> None:
@@ -39,7 +39,7 @@ class Checkpoints:
                 path.unlink()
 
     def load(self) -> tuple[dict[str, Any], dict[str, dict[str, Tensor]]]:
-        """The current state; a damaged file is named."""
+        """Return the current state: `meta`, and the tensors of each part; raise UserError naming a damaged file."""
         meta = self._state()
         return meta, {name: self._read(file) for name, file in meta.pop("files").items()}
 

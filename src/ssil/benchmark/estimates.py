@@ -1,4 +1,4 @@
-"""What a few runs tell about all runs like them: means, deviations, intervals."""
+"""Statistics over runs with different seeds: means, standard deviations, confidence intervals."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -12,7 +12,10 @@ from scipy.stats import t as student
 
 @dataclass(frozen=True)
 class Estimate:
-    """A mean over runs, their standard deviation, and an interval for the mean; of one run only the mean is known."""
+    """A mean over runs, their standard deviation, and a confidence interval of the mean.
+
+    Of a single run the deviation is nan, and the interval has no bounds.
+    """
 
     mean: float
     deviation: float
@@ -21,7 +24,7 @@ class Estimate:
     count: int
 
     def text(self, digits: int = 1) -> str:
-        """The mean, with the deviation where there is one.
+        """Return the mean and, of two runs or more, the deviation.
 
         >>> estimate([1.0, 2.0]).text(), estimate([-0.01]).text()
         ('1.5 ± 0.7', '0.0')
@@ -31,7 +34,7 @@ class Estimate:
 
 
 def estimate(values: Sequence[float], level: float = 0.95) -> Estimate:
-    """Mean, deviation, and Student's t-interval of the mean, which has no bounds for a single value.
+    """Return the mean, the standard deviation, and Student's t-interval of the mean.
 
     >>> one = estimate([1.0, 2.0, 3.0])
     >>> one.mean, one.deviation, round(one.low, 2), round(one.high, 2)
@@ -53,7 +56,7 @@ def bootstrap(
     draws: int = 1_000,
     seed: int = 0,
 ) -> tuple[float, float]:
-    """An interval for a statistic of the values (one a test image, say), from samples of them with replacement.
+    """Return a bootstrap interval of a statistic: quantiles over samples of the values with replacement.
 
     >>> low, high = bootstrap(np.array([0.0, 1.0] * 50))
     >>> 0.35 < low < 0.5 < high < 0.65

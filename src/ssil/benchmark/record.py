@@ -1,4 +1,4 @@
-"""What a run leaves: a small, versioned JSON record, and per-image predictions beside it.
+"""The results of a run: a small, versioned JSON record, and predictions per test image beside it.
 
 Figures, tables and reports read records only. `docs/records.md` explains every name.
 """
@@ -25,7 +25,7 @@ class _Part(BaseModel):
 
 
 class TaskRecord(_Part):
-    """After one task: accuracies over all classes seen (percent), confusion, score balance, memory, losses, cost."""
+    """The results of one task: accuracies over all classes seen (percent), confusion, scores, memory, losses, cost."""
 
     task: int
     classes_seen: int
@@ -49,7 +49,7 @@ class TaskRecord(_Part):
 
 
 class Summary(_Part):
-    """The stream in five numbers; averages over all tasks, the first included."""
+    """Five numbers about a stream; averages are over all tasks, the first included."""
 
     average_top1: float
     average_top5: float
@@ -59,7 +59,7 @@ class Summary(_Part):
 
 
 class Record(_Part):
-    """A run, finished (with a summary) or on its way."""
+    """The record of a run; once the run is finished, it has a summary."""
 
     version: Literal[2] = VERSION
     config: dict[str, Any]
@@ -72,25 +72,25 @@ class Record(_Part):
 
     @property
     def label(self) -> str:
-        """The method, the scorer if it is not the one that the method is judged by, the chain if it is a branch."""
+        """The method, and in brackets another scorer than its main one, or the method that a branch starts from."""
         chain = f"from {self.config['chain']}" if "chain" in self.config else None
-        of = chain or self.config.get("scorer")
-        return f"{self.config['method']} ({of})" if of else str(self.config["method"])
+        addition = chain or self.config.get("scorer")
+        return f"{self.config['method']} ({addition})" if addition else str(self.config["method"])
 
     def after(self, tasks: int) -> "Record":
-        """The record as it was after so many tasks."""
+        """Return the record as it was after this number of tasks."""
         summary = self.summary if tasks == len(self.task_sizes) else None
         return self.model_copy(update={"tasks": self.tasks[:tasks], "summary": summary})
 
     def with_task(self, task: TaskRecord) -> "Record":
-        """The record with one more task; after the last one it has its summary."""
+        """Return the record with one more task, and after the last one with its summary."""
         tasks = [*self.tasks, task]
         done = len(tasks) == len(self.task_sizes)
         return self.model_copy(update={"tasks": tasks, "summary": summarise(tasks) if done else None})
 
 
 def summarise(tasks: list[TaskRecord]) -> Summary:
-    """The summary of a stream's tasks."""
+    """Return the summary of a stream's tasks."""
     return Summary(
         average_top1=average([task.top1 for task in tasks]),
         average_top5=average([task.top5 for task in tasks]),
@@ -101,7 +101,7 @@ def summarise(tasks: list[TaskRecord]) -> Summary:
 
 
 def flat(settings: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Nested settings as one level.
+    """Return nested settings as one level, with names joined by dots.
 
     >>> flat({"seed": 0, "memory": {"kind": "fixed", "total": 500}})
     {'seed': 0, 'memory.kind': 'fixed', 'memory.total': 500}
@@ -113,12 +113,12 @@ def flat(settings: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
 
 
 def write_record(folder: Path, record: Record) -> None:
-    """`record.json`, atomically."""
+    """Write `record.json`, atomically."""
     write_json(folder / "record.json", record.model_dump(mode="json"))
 
 
 def read_record(folder: str | Path) -> Record:
-    """The record of a run's directory."""
+    """Read the record of a run directory; raise UserError if it is missing or damaged."""
     path = Path(folder) / "record.json"
     try:
         return Record(**migrate(json.loads(path.read_text())))
@@ -130,7 +130,7 @@ def read_record(folder: str | Path) -> Record:
 
 
 def migrate(raw: Any) -> Mapping[str, Any]:
-    """A record of an older version in today's form."""
+    """Return a record of an older version in the current form; raise ValueError if its version is unknown."""
     if not isinstance(raw, Mapping):
         raise ValueError("it is not a JSON object")
     newer = dict(raw)
@@ -146,12 +146,12 @@ def _arrays(folder: Path, task: int) -> Path:
 
 
 def write_predictions(folder: Path, task: int, predictions: Predictions) -> None:
-    """The per-image predictions after a task."""
+    """Write the predictions after a task, one row per test image."""
     write_tensors(_arrays(folder, task), {part.name: getattr(predictions, part.name) for part in fields(predictions)})
 
 
 def read_predictions(folder: str | Path, task: int) -> Predictions:
-    """The per-image predictions after a task."""
+    """Read the predictions after a task; raise UserError if there are none."""
     path = _arrays(Path(folder), task)
     if not path.exists():
         raise UserError(f"task: {path} is not there; {folder} has no predictions of task {task}")

@@ -8,7 +8,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 
@@ -23,9 +23,9 @@ from ssil.learning.engine import learn, start
 from ssil.learning.evaluation import features, predict, teacher_ratios
 from ssil.learning.memory import Memory, Select
 from ssil.learning.metrics import Predictions
-from ssil.learning.processes import agree, same, together, total
+from ssil.learning.processes import all_equal, broadcast, ending_together, total
 from ssil.learning.snapshot import MAIN, Snapshot
-from ssil.learning.task import Pace, Progress, Task
+from ssil.learning.task import Progress, ProgressReport, Task
 
 
 class RunObserver:
@@ -37,7 +37,7 @@ class RunObserver:
     def started(self, record: Record) -> None:
         """The run begins, or continues: `record` holds the finished tasks."""
 
-    def pace(self, task: int, pace: Pace) -> None:
+    def pace(self, task: int, pace: ProgressReport) -> None:
         """A step or an epoch of a task is finished."""
 
     def epoch(self, task: int, losses: Mapping[str, Mapping[str, Sequence[float]]]) -> None:
@@ -52,6 +52,23 @@ class RunObserver:
     def should_stop(self) -> bool:
         """Whether to write a checkpoint and raise KeyboardInterrupt now."""
         return False
+
+
+class RunObservers(RunObserver):
+    """Several observers in place of one."""
+
+    def __init__(self, *observers: RunObserver) -> None:
+        self.observers = observers
+        for name in ("reading", "started", "pace", "epoch", "learnt", "finished"):
+            setattr(self, name, partial(self._call_all, name))
+
+    def _call_all(self, name: str, *arguments: Any) -> None:
+        for observer in self.observers:
+            getattr(observer, name)(*arguments)
+
+    def should_stop(self) -> bool:
+        """Whether any observer asks to stop."""
+        return any(observer.should_stop() for observer in self.observers)
 
 
 def run(config: RunConfig, observer: RunObserver | None = None) -> Record:
@@ -70,9 +87,9 @@ def run(config: RunConfig, observer: RunObserver | None = None) -> Record:
     fabric = setup.context.fabric
     directory = RunDirectory(config.out, config.checkpoint_every) if config.out else None
     writer = directory if fabric.is_global_zero else None
-    with together(fabric), writer.locked() if writer else nullcontext():
+    with ending_together(fabric), writer.locked() if writer else nullcontext():
         state = directory.restore(setup) if directory else RunState(setup.records)
-        if not same(fabric, state.position):
+        if not all_equal(fabric, state.position):
             raise UserError("out: not all processes see the same data and directory; let them share a file system")
         if writer:
             writer.write_remarks(setup.remarks)
@@ -86,7 +103,7 @@ def run(config: RunConfig, observer: RunObserver | None = None) -> Record:
         return state.record
 
 
-def share_done(record: Record, pace: Pace | None = None) -> float:
+def share_done(record: Record, pace: ProgressReport | None = None) -> float:
     """Return the finished share of a stream: tasks weighted by classes and epochs, and a part of the current one."""
     training, tasks = record.config["training"], len(record.tasks)
     first, later = training["epochs"], training.get("later_epochs") or training["epochs"]
@@ -146,7 +163,7 @@ class _TaskRunner:
         method, context = setup.branch.method, setup.context
         progress = start(method, state.snapshot, task, context)
 
-        def on_step(_: Progress, pace: Pace) -> None:
+        def on_step(_: Progress, pace: ProgressReport) -> None:
             self.observer.pace(task.number, replace(pace, phase=f"branch {pace.phase}"))
             if any(total(context.fabric, [self.observer.should_stop()])):
                 raise KeyboardInterrupt
@@ -155,7 +172,7 @@ class _TaskRunner:
         predictions = predict(snapshot, setup.stream.seen(task), setup.stream.test, context)[MAIN]
         return {setup.branch.folder: TaskResult(predictions, progress, main.teacher_ratio)}
 
-    def _on_step(self, task: Task, progress: Progress, pace: Pace) -> None:
+    def _on_step(self, task: Task, progress: Progress, pace: ProgressReport) -> None:
         """Call the observer, log a finished epoch, and write a checkpoint or stop if any process asks for it."""
         self.observer.pace(task.number, pace)
         if pace.step == 0:
@@ -172,7 +189,7 @@ class _TaskRunner:
 
     def _write_progress(self, task: Task, progress: Progress) -> None:
         """Write a checkpoint inside a task; all processes wait for it."""
-        progress.agree(self.setup.context)
+        progress.average_sums(self.setup.context)
         progress.check_finite(task.number)
         if self.directory:
             self.directory.write_progress(self.state)
@@ -190,7 +207,7 @@ class _TaskRunner:
             select = memories.herding(lambda indices: features(snapshot, indices, context))
         arrived = memories.by_class(task.indices, context.samples.labels)
         chosen = memories.update(self.state.memory, arrived, task.classes, setup.budget, select)
-        agree(context.fabric, chosen.exemplars)
+        broadcast(context.fabric, chosen.exemplars)
         return chosen
 
     def _with_task(self, record: Record, task: Task, result: TaskResult, seconds: float) -> Record:

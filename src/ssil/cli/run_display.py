@@ -12,8 +12,8 @@ from rich.console import Group, RenderableType
 
 from ssil.benchmark.config import RunConfig
 from ssil.benchmark.record import Record
-from ssil.benchmark.runner import RunObserver, run, share_done
-from ssil.benchmark.tracking.tracker import RunObservers, Tracker, tracker
+from ssil.benchmark.runner import RunObserver, RunObservers, run, share_done
+from ssil.benchmark.tracking.tracker import Tracker, tracker
 from ssil.cli.interrupts import Interrupts, explained_interrupt, what_a_run_keeps
 from ssil.cli.progress import Speed, progress_display
 from ssil.cli.run_tables import run_table, run_title, summary_line, task_line, task_table
@@ -147,7 +147,7 @@ def _is_first_process() -> bool:
 def _tracker(config: RunConfig, json: bool) -> Tracker | None:
     tracked = tracker(config, lambda line: print(line, file=sys.stderr)) if _is_first_process() else None
     if tracked and not json:
-        console().print(f"tracked by {config.track} (see: {tracked.store.look})")
+        console().print(f"tracked by {config.track} (see: {tracked.backend.viewer})")
     return tracked
 
 

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import pytest
 
 from ssil.benchmark.record import Record
-from ssil.benchmark.tracking.backends import Mlflow, Setting, Wandb, settings
-from ssil.benchmark.tracking.tracker import Tracker
+from ssil.benchmark.tracking.backends import Hyperparameter, Mlflow, Wandb
+from ssil.benchmark.tracking.tracker import Tracker, hyperparameters
 
 STEPS = [*range(1, 10)]
 
@@ -48,7 +48,7 @@ class FakeClient:
 
     set_terminated = update_run
 
-    def log_param(self, run: str, key: str, value: Setting) -> None:
+    def log_param(self, run: str, key: str, value: Hyperparameter) -> None:
         self.kept["params"][key] = value
 
     def log_batch(self, run: str, metrics: list[Metric]) -> None:
@@ -83,7 +83,7 @@ def test_mlflow(whole: Record, tmp_path: Path, fake_mlflow: dict[str, Any]) -> N
     assert fake_mlflow["uri"] == f"file://{tmp_path}/mlflow"
     assert fake_mlflow["name"] == "ssil on digits, seed 0"
     assert fake_mlflow["status"] == ("r1", "FINISHED")
-    assert fake_mlflow["params"] == settings(whole)
+    assert fake_mlflow["params"] == hyperparameters(whole)
     assert sorted({metric.step for metric in fake_mlflow["metrics"]}) == STEPS
     assert [metric.step for metric in fake_mlflow["metrics"] if metric.key == "accuracy/top1"] == [3, 6, 9]
     assert [metric.step for metric in fake_mlflow["metrics"] if metric.key == "loss/b_/ce"] == [1, 2]
@@ -96,7 +96,7 @@ def test_mlflow_elsewhere(
     monkeypatch.setenv("MLFLOW_EXPERIMENT_NAME", "streams")
     store = Mlflow(tmp_path)
     Tracker(store, tmp_path / "mlflow.json", print).started(whole)
-    assert fake_mlflow["uri"] == store.look == "http://tracking:5000"
+    assert fake_mlflow["uri"] == store.viewer == "http://tracking:5000"
     assert fake_mlflow["streams"].experiment_id == fake_mlflow["experiment"]
 
 
@@ -134,7 +134,7 @@ def test_wandb(whole: Record, tmp_path: Path, fake_wandb: dict[str, Any]) -> Non
         with Tracker(Wandb(folder), folder / "wandb.json", print) as tracked:
             tracked.started(whole.after(last))
     assert fake_wandb["init"]["id"] == "w1"
-    assert fake_wandb["init"]["config"] == settings(whole)
+    assert fake_wandb["init"]["config"] == hyperparameters(whole)
     assert fake_wandb["steps"] == STEPS
     assert fake_wandb["exit_code"] == 0
 
@@ -155,7 +155,7 @@ def test_wandb_is_offline_where_there_is_no_key(
     store = Wandb(tmp_path)
     store.begin(None, 0, "name", {})
     assert fake_wandb["init"]["mode"] == mode
-    assert store.look == (f"wandb sync {tmp_path}/wandb/offline-run-*" if mode == "offline" else "https://wandb.ai")
+    assert store.viewer == (f"wandb sync {tmp_path}/wandb/offline-run-*" if mode == "offline" else "https://wandb.ai")
 
 
 # ---- the packages themselves, where they are installed
@@ -171,7 +171,7 @@ def test_real_mlflow(whole: Record, tmp_path: Path, monkeypatch: pytest.MonkeyPa
     client, run = mlflow.MlflowClient(f"file://{tmp_path}/mlflow"), json.loads((tmp_path / "mlflow.json").read_text())
     found = client.get_run(run["run"])
     assert found.info.status == "FINISHED"
-    assert found.data.params == {name: str(value) for name, value in settings(whole).items()}
+    assert found.data.params == {name: str(value) for name, value in hyperparameters(whole).items()}
     points = [(metric.step, metric.value) for metric in client.get_metric_history(run["run"], "accuracy/top1")]
     assert points == [(3 * task.task, task.top1) for task in whole.tasks]
 

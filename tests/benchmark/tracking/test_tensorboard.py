@@ -8,8 +8,8 @@ import pytest
 
 import tiny_runs
 from ssil.benchmark.record import Record, read_record
-from ssil.benchmark.tracking.backends import BACKENDS, TensorBoard, history, settings
-from ssil.benchmark.tracking.tracker import Tracker, tracker
+from ssil.benchmark.tracking.backends import BACKENDS, TensorBoard
+from ssil.benchmark.tracking.tracker import Tracker, history, hyperparameters, tracker
 from ssil.cli import main, run_display
 
 # ---- TensorBoard
@@ -82,7 +82,7 @@ def test_tensorboard_knows_the_settings(whole: Record, tmp_path: Path) -> None:
     (content,) = EventAccumulator(str(tmp_path)).Reload().PluginTagToContent("hparams").values()
     start = HParamsPluginData.FromString(content).session_start_info
     assert start.group_name
-    assert set(start.hparams) == set(settings(whole))
+    assert set(start.hparams) == set(hyperparameters(whole))
     assert start.hparams["method"].string_value == "ssil"
     assert start.hparams["training.lr"].number_value == 0.1
 

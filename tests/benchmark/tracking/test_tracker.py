@@ -8,9 +8,9 @@ import pytest
 
 import tiny_runs
 from ssil.benchmark.record import Record
-from ssil.benchmark.runner import RunObserver, run
-from ssil.benchmark.tracking.backends import Setting, history, settings
-from ssil.benchmark.tracking.tracker import RunObservers, Tracker
+from ssil.benchmark.runner import RunObserver, RunObservers, run
+from ssil.benchmark.tracking.backends import Hyperparameter
+from ssil.benchmark.tracking.tracker import Tracker, history, hyperparameters
 from ssil.core.errors import UserError
 from ssil.learning.task import Pace
 
@@ -20,12 +20,12 @@ STEPS = 9
 class Memo:
     """A store that writes down what it is told, and fails at one step."""
 
-    look = "nowhere"
+    viewer = "nowhere"
 
     def __init__(self, fails: int = 0) -> None:
         self.fails, self.begun, self.points, self.ended = fails, list[Any](), list[Any](), list[bool]()
 
-    def begin(self, run: str | None, step: int, name: str, settings: Mapping[str, Setting]) -> str:
+    def begin(self, run: str | None, step: int, name: str, settings: Mapping[str, Hyperparameter]) -> str:
         self.begun.append((run, step))
         return "id"
 
@@ -87,9 +87,9 @@ def test_what_a_first_task_has_not_is_left_out(whole: Record) -> None:
 
 
 def test_settings_are_plain(whole: Record) -> None:
-    described = settings(whole)
+    described = hyperparameters(whole)
     assert (described["method"], described["training.lr"], described["task_sizes"]) == ("ssil", 0.1, "[2, 2, 2]")
-    assert all(isinstance(value, Setting) for value in described.values())
+    assert all(isinstance(value, Hyperparameter) for value in described.values())
 
 
 # ---- each point once
@@ -200,7 +200,7 @@ def test_several_watchers(whole: Record) -> None:
     }
     for name, said in calls.items():
         getattr(both, name)(*said)
-    assert heard == [call for call in calls.items() for _ in both.watchers]
+    assert heard == [call for call in calls.items() for _ in both.observers]
     assert {name for name in vars(RunObserver) if not name.startswith("_")} <= {*calls, "should_stop"}
     assert RunObservers(RunObserver(), Stop(1)).should_stop()
     assert not RunObservers(RunObserver(), Stop(2)).should_stop()

@@ -9,7 +9,7 @@ from ssil.benchmark.config import make_config
 from ssil.benchmark.grid.cells import Cell
 from ssil.benchmark.record import Record
 from ssil.benchmark.runner import RunObserver, run, share_done
-from ssil.learning.task import Pace
+from ssil.learning.task import ProgressReport
 
 
 def expected_seconds(cell: Cell, known: Mapping[Cell, float]) -> float | None:
@@ -61,7 +61,7 @@ class _Probe(RunObserver):
     def learnt(self, record: Record) -> None:
         self.record = record
 
-    def pace(self, task: int, pace: Pace) -> None:
+    def pace(self, task: int, pace: ProgressReport) -> None:
         now, self.share = time.monotonic(), share_done(self.record, pace)
         if not self.began:
             self.began, self.first = now, self.share
