@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ssil.cli.interrupts import Interrupts, explained_interrupt, sigterm_as_ctrl_c, what_a_run_keeps
+from ssil.cli.interrupts import Interrupts, explained_interrupt, what_a_run_keeps
 
 
 def test_signals_wait_only_once_and_only_in_training() -> None:
@@ -19,13 +19,6 @@ def test_signals_wait_only_once_and_only_in_training() -> None:
         assert interrupts.requested
         with pytest.raises(KeyboardInterrupt):
             signal.raise_signal(signal.SIGINT)
-    assert signal.getsignal(signal.SIGTERM) == before
-
-
-def test_sigterm_is_ctrl_c_for_a_while() -> None:
-    before = signal.getsignal(signal.SIGTERM)
-    with pytest.raises(KeyboardInterrupt), sigterm_as_ctrl_c():
-        signal.raise_signal(signal.SIGTERM)
     assert signal.getsignal(signal.SIGTERM) == before
 
 

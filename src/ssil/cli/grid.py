@@ -18,10 +18,10 @@ Item = TypeVar("Item")
 
 app = App(
     name="grid",
-    help_epilogue="""The file has the settings of all runs, and one table per scenario and per method:
+    help_epilogue="""The file has the settings of all runs, and one table per scenario and method:
 
   seeds = [0, 1, 2]
-  settings = { dataset = "digits", tasks = 5, backbone = "resnet14", epochs = 2 }
+  settings = { dataset = "digits", tasks = 5, backbone = "resnet14" }
   [scenarios.fixed]
   memory = 50
   [scenarios.growing]
@@ -30,13 +30,13 @@ app = App(
   [methods.ft]
   method = "ft,il2m"        # by default the name of the table
 
-Runs go to OUT/SCENARIO/METHOD-SEED. Finished runs are not run again, interrupted
-ones go on, and one that fails stops no other. The same command on several
-machines with --part 1/3, 2/3, 3/3 and a shared OUT splits the work.
+Runs go to OUT/SCENARIO/METHOD-SEED. Finished runs are not run again,
+interrupted ones go on, and one that fails stops no other. The same command on
+several machines with --part 1/3, 2/3, 3/3 and a shared OUT splits the work.
 
-On a Ray cluster (pip install 'ssil[cluster]'), nodes need the data but no shared
-disk: records, predictions and checkpoints are copied to OUT as they are written.
-A run whose worker dies goes on from its last checkpoint, on any node.
+On a Ray cluster (pip install 'ssil[cluster]'), nodes need the data but no
+shared disk: records, predictions and checkpoints are copied to OUT as they are
+written. A run whose worker dies goes on from its last checkpoint, on any node.
 
 Examples:
   ssil grid configs/grids/glyphs-10.toml --dry-run

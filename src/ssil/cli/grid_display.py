@@ -17,7 +17,7 @@ from ssil.benchmark.grid.forecast import expected_seconds, probe, remaining_seco
 from ssil.benchmark.grid.process_pool import GridObserver, Outcome, run_cells
 from ssil.benchmark.record import Record
 from ssil.benchmark.results import Run, variants
-from ssil.cli.interrupts import explained_interrupt, sigterm_as_ctrl_c
+from ssil.cli.interrupts import Interrupts, explained_interrupt
 from ssil.cli.progress import progress_display
 from ssil.cli.terminal import console, duration, table
 from ssil.core.errors import UserError
@@ -66,7 +66,7 @@ def _run_all(
     """Run the cells, print those that failed to stderr, and return whether none did."""
     progress = GridProgress(cells, known, jobs)
     kept = f"what is done is kept in {root}; the same command goes on"
-    with sigterm_as_ctrl_c(), explained_interrupt(lambda: kept), progress.display:
+    with Interrupts(), explained_interrupt(lambda: kept), progress.display:
         outcomes = cluster.run_cells(cells, root, progress) if cluster else run_cells(cells, root, jobs, progress)
     failed = [outcome for outcome in outcomes if outcome.code]
     for outcome in failed:

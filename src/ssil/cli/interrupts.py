@@ -8,47 +8,27 @@ import shlex
 import signal
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from types import FrameType, TracebackType
+from types import FrameType
 from typing import Self
 
-_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
+class Interrupts(ExitStack):
+    """A context in which SIGINT and SIGTERM raise KeyboardInterrupt; with `training`, the first sets `requested`."""
 
-class Interrupts:
-    """A context in which the first signal only sets `requested`, provided that `training` is set."""
-
-    def __init__(self) -> None:
-        self.training = self.requested = False
+    training = requested = False
 
     def __enter__(self) -> Self:
-        self._before = {number: signal.signal(number, self._handle) for number in _SIGNALS}
+        for number in (signal.SIGINT, signal.SIGTERM):
+            self.callback(signal.signal, number, signal.signal(number, self._handle))
         return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        for number, handler in self._before.items():
-            signal.signal(number, handler)
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
         if self.requested or not self.training:
             raise KeyboardInterrupt
         self.requested = True
         print("stopping after the next step; Ctrl-C again stops at once", file=sys.stderr)
-
-
-@contextmanager
-def sigterm_as_ctrl_c() -> Iterator[None]:
-    """Let SIGTERM raise a KeyboardInterrupt, as Ctrl-C does."""
-
-    def interrupt(*_: object) -> None:
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGTERM, interrupt)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
 
 
 @contextmanager

@@ -7,9 +7,8 @@ the progress of runs on the same displays.
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from datetime import timedelta
-from types import TracebackType
 from typing import Self, TextIO
 
 from rich.console import Group, RenderableType
@@ -26,14 +25,8 @@ Above = Callable[[int], RenderableType]
 """Return what a live display shows above its bars on a terminal of this height."""
 
 
-class ProgressDisplay:
+class ProgressDisplay(ExitStack):
     """Show nothing: the form for `--json`, and the base class of the other forms."""
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        pass
 
     def update(self, name: str, done: float, total: float | None, note: str = "", line: str = "", bar: int = 0) -> None:
         """Show how much of the work `name` is done.
@@ -58,6 +51,7 @@ class LiveBars(ProgressDisplay):
     """Bars below `above`, redrawn in place and removed at the end."""
 
     def __init__(self, above: Above | None = None) -> None:
+        super().__init__()
         self.screen, self.above = console(), above
         self.bars = Progress(
             TextColumn("{task.description}"),
@@ -71,12 +65,9 @@ class LiveBars(ProgressDisplay):
         )
 
     def __enter__(self) -> Self:
-        self.live = Live(get_renderable=self._view, console=self.screen, refresh_per_second=4, transient=True)
-        self.live.start()
+        live = Live(get_renderable=self._view, console=self.screen, refresh_per_second=4, transient=True)
+        self.live = self.enter_context(live)
         return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self.live.stop()
 
     def update(self, name: str, done: float, total: float | None, note: str = "", line: str = "", bar: int = 0) -> None:
         """Move a bar."""
@@ -102,6 +93,7 @@ class PlainLines(ProgressDisplay):
     """Lines for a file or a pipe; those about unfinished work at least `INTERVAL` seconds apart."""
 
     def __init__(self, file: TextIO) -> None:
+        super().__init__()
         self.file, self._printed = file, time.monotonic()
 
     def update(self, name: str, done: float, total: float | None, note: str = "", line: str = "", bar: int = 0) -> None:

@@ -5,7 +5,6 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, nullcontext
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 from rich.console import Group, RenderableType
@@ -26,7 +25,7 @@ RunsTable = Callable[[Sequence[Record]], RenderableType]
 """Return a table of runs: those that are finished, and last the one that is training."""
 
 
-class RunProgress(RunObserver):
+class RunProgress(RunObserver, ExitStack):
     """Show the progress of one run, or of several one after another.
 
     While it is entered, Ctrl-C waits for the end of a training step.
@@ -38,21 +37,16 @@ class RunProgress(RunObserver):
     """
 
     def __init__(self, silent: bool = False, runs: int = 1, runs_table: RunsTable | None = None) -> None:
+        super().__init__()
         self.interrupts = Interrupts()
         self.display = progress_display(silent, self._above)
         self.runs, self.runs_table = runs, runs_table
         self.records: list[Record] = []
 
     def __enter__(self) -> Self:
-        with ExitStack() as stack:
-            stack.enter_context(self.interrupts)
-            stack.enter_context(self.display)
-            self._open = stack.pop_all()
-        self.display.update("reading the data", 0, None)
+        self.enter_context(self.interrupts)
+        self.enter_context(self.display).update("reading the data", 0, None)
         return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self._open.close()
 
     def reading(self, done: int, files: int) -> None:
         """Show how many image files have been validated."""
@@ -110,9 +104,6 @@ class RunProgress(RunObserver):
 class JsonRunProgress(RunProgress):
     """Print one JSON object per task, also for tasks that were finished before."""
 
-    def __init__(self) -> None:
-        super().__init__(silent=True)
-
     def started(self, record: Record) -> None:
         """Print the tasks that are finished already."""
         super().started(record)
@@ -129,7 +120,7 @@ def run_and_show(config: RunConfig, json: bool) -> None:
     """Carry out a run, or go on with it, and print its results. Only the first of several processes prints."""
     keep_freed_memory()
     first, tracked = _is_first_process(), _tracker(config, json)
-    progress = JsonRunProgress() if json and first else RunProgress(silent=not first)
+    progress = JsonRunProgress(silent=True) if json and first else RunProgress(silent=not first)
     with explained_interrupt(lambda: what_a_run_keeps(config.out)), progress, tracked or nullcontext():
         run(config, RunObservers(progress, tracked) if tracked else progress)
     if json and first:
