@@ -21,13 +21,13 @@ from ssil.data.augmentation import Draws
 from ssil.data.resident_images import Resident, Unchanged, vectors
 from ssil.learning import metrics
 from ssil.learning.batches import Pool
-from ssil.learning.engine import fresh
 from ssil.learning.evaluation import features, predict
 from ssil.learning.execution import ExecutionContext
 from ssil.learning.memory import FixedBudget, Memory, by_class, herding, random_selection, update
 from ssil.learning.method import Phase
+from ssil.learning.model_state import initial_network
 from ssil.learning.registry import configure
-from ssil.learning.snapshot import MAIN, Scorer, Snapshot, Work
+from ssil.learning.snapshot import MAIN, Scorer, Snapshot, TaskState
 from ssil.learning.task import Progress
 from ssil.learning.trainer import Trainer
 from ssil.methods.icarl import NearestMean
@@ -72,7 +72,9 @@ def scene(classes: int) -> Scene:
     samples = Samples(images, labels)
     context = ExecutionContext(Fabric(accelerator="cpu", devices=1), samples, Unchanged(), Randomness(0), "identity")
     pool = Pool(torch.arange(len(old), len(labels)), torch.arange(len(old)), labels)
-    old_model, new_model = (Snapshot(fresh(METHOD, t, context).clone(), t, {MAIN: Scorer()}) for t in (before, table))
+    old_model, new_model = (
+        Snapshot(initial_network(METHOD, t, context).clone(), t, {MAIN: Scorer()}) for t in (before, table)
+    )
     return Scene(table, context, old_model, new_model, pool)
 
 
@@ -80,9 +82,9 @@ METHOD = configure("ssil", options={"replay_batch": REPLAYED}, training={"batch"
 Act = Callable[[], object]
 
 
-def work(of: Scene, pool: Pool, scorer: Scorer) -> Work:
+def work(of: Scene, pool: Pool, scorer: Scorer) -> TaskState:
     network, random = of.new.network.grow(0, torch.Generator()), of.context.random.within(TASKS, "main")
-    return Work(network, {MAIN: scorer}, of.classes, pool, of.old, random, of.context.outputs)
+    return TaskState(network, {MAIN: scorer}, of.classes, pool, of.old, random, of.context.outputs)
 
 
 def step(of: Scene, _: int) -> Act:

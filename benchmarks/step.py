@@ -27,11 +27,11 @@ from ssil.core.samples import Samples
 from ssil.data.augmentation import Transform
 from ssil.data.resident_images import Resident
 from ssil.learning.batches import Pool
-from ssil.learning.engine import fresh
 from ssil.learning.execution import ExecutionContext
 from ssil.learning.method import Phase
+from ssil.learning.model_state import initial_network
 from ssil.learning.registry import configure
-from ssil.learning.snapshot import MAIN, Scorer, Snapshot, Work
+from ssil.learning.snapshot import MAIN, Scorer, Snapshot, TaskState
 from ssil.learning.task import Progress
 from ssil.learning.trainer import Trainer
 
@@ -51,10 +51,12 @@ def trainer(tasks: int, classes: int) -> Trainer:
     samples = Samples(Resident(pixels), torch.cat([old, new]))
     context = ExecutionContext(Fabric(accelerator="cpu", devices=1), samples, TRANSFORM, random, "resnet32")
     method = configure("ssil", options={"replay_batch": REPLAYED}, training={"batch": NEW}).method
-    teacher = Snapshot(fresh(method, before, context).clone(), before, {MAIN: Scorer()})
+    teacher = Snapshot(initial_network(method, before, context).clone(), before, {MAIN: Scorer()})
     pool = Pool(new=torch.arange(4096, 8192), old=torch.arange(4096), labels=samples.labels)
-    progress = Progress(fresh(method, table, context), {MAIN: Scorer()})
-    work = Work(progress.network, progress.scorers, table, pool, teacher, random.within(tasks, "main"), context.outputs)
+    progress = Progress(initial_network(method, table, context), {MAIN: Scorer()})
+    work = TaskState(
+        progress.network, progress.scorers, table, pool, teacher, random.within(tasks, "main"), context.outputs
+    )
     (phase,) = method.plan(table)
     assert isinstance(phase, Phase)
     return Trainer(phase, progress, work, {"old": teacher}, context)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from ssil.learning.method import Method, Phase, Stage, Term, cross_entropy, mean
     from ssil.learning.registry import register
     from ssil.learning.schedule import Training
-    from ssil.learning.snapshot import MAIN, Scorer, Step, Work
+    from ssil.learning.snapshot import MAIN, Scorer, Step, TaskState
     from ssil.nn.heads import CosineHead, LinearHead, ProxyHead
     from ssil.nn.network import Output
     from ssil.nn.resnet import Backbone, ConvNorm
@@ -39,9 +39,9 @@ __all__ = [
     "Scorer",
     "Stage",
     "Step",
+    "TaskState",
     "Term",
     "Training",
-    "Work",
     "__version__",
     "cross_entropy",
     "losses",
@@ -60,7 +60,7 @@ _HOMES = {
     "ssil.learning.method": ["Method", "Phase", "Stage", "Term", "cross_entropy", "mean"],
     "ssil.learning.registry": ["register"],
     "ssil.learning.schedule": ["Training"],
-    "ssil.learning.snapshot": ["MAIN", "Scorer", "Step", "Work"],
+    "ssil.learning.snapshot": ["MAIN", "Scorer", "Step", "TaskState"],
     "ssil.nn.heads": ["CosineHead", "LinearHead", "ProxyHead"],
     "ssil.nn.network": ["Output"],
     "ssil.nn.resnet": ["Backbone", "ConvNorm"],

@@ -15,7 +15,7 @@ from ssil.benchmark.run_setup import set_up, settings_without_data
 from ssil.benchmark.runner import run
 from ssil.core.errors import UserError
 from ssil.core.tensor_files import write_tensors
-from ssil.learning.engine import fresh
+from ssil.learning.model_state import initial_network
 from ssil.nn.network import Network
 
 
@@ -50,7 +50,7 @@ def file(tmp_path: Path) -> Path:
 def first(dataset: Path, task: int = 1, **settings: Any) -> Network:
     """The network that a task begins with if it begins anew."""
     plan = set_up(tiny_runs.config(dataset, **SETTINGS | settings))
-    return fresh(plan.configured.method, plan.stream.tasks[task - 1].classes, plan.context)
+    return initial_network(plan.configured.method, plan.stream.tasks[task - 1].classes, plan.context)
 
 
 @pytest.mark.parametrize(("method", "task"), [("ssil", 1), ("joint", 1), ("joint", 3), ("lucir", 1), ("podnet", 1)])

@@ -19,10 +19,11 @@ from ssil.core.errors import UserError
 from ssil.core.tensor_files import write_tensors
 from ssil.data.cache import cache_dir
 from ssil.learning import memory as memories
-from ssil.learning.engine import fresh, learn
+from ssil.learning.engine import learn
 from ssil.learning.execution import ExecutionContext
 from ssil.learning.memory import Memory
-from ssil.learning.method import Method, Parts, Phase
+from ssil.learning.method import Method, Phase, TaskPlan
+from ssil.learning.model_state import initial_network
 from ssil.learning.registry import recipes
 from ssil.learning.snapshot import Snapshot
 from ssil.nn.heads import LinearHead
@@ -72,7 +73,7 @@ def test_every_method_learns_from_vectors_and_goes_on_where_it_stopped(
 def head_only(method: Method) -> Method:
     """The same method on a network whose backbone stands still."""
 
-    def plan(classes: ClassTable) -> Parts:
+    def plan(classes: ClassTable) -> TaskPlan:
         return tuple(
             replace(part, trained="head") if isinstance(part, Phase) else part for part in method.plan(classes)
         )
@@ -109,14 +110,14 @@ def test_a_head_on_its_backbone_predicts_from_pictures_what_was_recorded(
 ) -> None:
     run(tiny_runs.config(dataset, **settings(init), out=tmp_path / "run"))
     plan = set_up(tiny_runs.config(dataset, **settings(init, freeze=False)))
-    network = fresh(plan.configured.method, plan.stream.tasks[-1].classes, plan.context)
+    network = initial_network(plan.configured.method, plan.stream.tasks[-1].classes, plan.context)
     head = {
         name.removeprefix("snapshot/network/head."): tensor
         for name, tensor in tiny_runs.tensors(tmp_path / "run").items()
         if "/head." in name
     }
     network.head.load_state_dict(head)
-    (output,) = [output for _, output in plan.context.looks(network, torch.arange(24), plan.stream.test)]
+    (output,) = [output for _, output in plan.context.batched_outputs(network, torch.arange(24), plan.stream.test)]
     assert torch.equal(output.logits.topk(5).indices, read_predictions(tmp_path / "run", 3).top)
 
 

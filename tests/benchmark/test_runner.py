@@ -17,7 +17,7 @@ from ssil.benchmark.run_setup import set_up
 from ssil.benchmark.runner import RunObserver, run
 from ssil.core.errors import UserError
 from ssil.learning.metrics import top1
-from ssil.learning.task import Pace
+from ssil.learning.task import ProgressReport
 
 
 @pytest.fixture(scope="module")
@@ -36,12 +36,12 @@ class Listener(RunObserver):
     """Writes down what it is told, and stops after so many steps."""
 
     def __init__(self, steps: int = 10**9) -> None:
-        self.steps, self.paces, self.tasks = steps, list[tuple[int, Pace]](), list[int]()
+        self.steps, self.paces, self.tasks = steps, list[tuple[int, ProgressReport]](), list[int]()
 
     def started(self, record: Record) -> None:
         self.tasks.append(len(record.tasks))
 
-    def pace(self, task: int, pace: Pace) -> None:
+    def pace(self, task: int, pace: ProgressReport) -> None:
         self.paces.append((task, pace))
 
     def learnt(self, record: Record) -> None:

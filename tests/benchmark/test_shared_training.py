@@ -83,7 +83,7 @@ def test_the_command_line(dataset: Path, tmp_path: Path, capsys: pytest.CaptureF
 def test_an_option_of_the_training_reaches_all() -> None:
     configured = configure("il2m,ft,scail", options={"ft_head": "reset", "scores": "raw"})
     assert configured.options == {"scores": "raw", "ft_head": "reset"}
-    options = {name: rider.options for name, rider in configured.riders.items()}
+    options = {name: rider.options for name, rider in configured.sharing.items()}
     assert options == {"ft": {"ft_head": "reset"}, "scail": {"top_rewound": 10, "ft_head": "reset"}}
     assert list(configured.method.scorers) == ["main", "ft", "scail"]
 

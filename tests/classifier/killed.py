@@ -20,14 +20,14 @@ from ssil.classifier.edits import publish_update
 from ssil.classifier.model_directory import ModelDirectory
 from ssil.classifier.prediction import predict
 from ssil.data import image_index
-from ssil.learning.task import Pace, Progress
+from ssil.learning.task import Progress, ProgressReport
 
 SETTINGS = tiny_classifiers.settings(epochs=2, later_epochs=2).model_dump()
 TRUSTED = (SETTINGS["backbone"],)
 
 
 def taught(folder: Path, images: Path, fuse: Fuse | None = None) -> None:
-    def watch(progress: Progress, pace: Pace) -> None:
+    def watch(progress: Progress, pace: ProgressReport) -> None:
         if fuse:
             fuse.tick("step")
 

@@ -13,7 +13,7 @@ from ssil.benchmark.record import read_record
 from ssil.cli import main, progress
 from ssil.cli.run_display import RunProgress
 from ssil.learning.metrics import newest_share
-from ssil.learning.task import Pace
+from ssil.learning.task import ProgressReport
 
 
 @pytest.fixture
@@ -101,7 +101,7 @@ def _interrupt_at(step: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Press Ctrl-C at this step, where ends of epochs count as steps."""
     paces, original = [], RunProgress.pace
 
-    def pace(self: RunProgress, task: int, pace: Pace) -> None:
+    def pace(self: RunProgress, task: int, pace: ProgressReport) -> None:
         original(self, task, pace)
         paces.append(pace)
         if len(paces) == step:

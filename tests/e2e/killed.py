@@ -16,7 +16,7 @@ import tiny_runs
 from kill_points import Fuse, kill
 from ssil.benchmark.record import read_record
 from ssil.benchmark.runner import RunObserver, run
-from ssil.learning.task import Pace
+from ssil.learning.task import ProgressReport
 
 
 class Ticking(RunObserver):
@@ -25,7 +25,7 @@ class Ticking(RunObserver):
     def __init__(self, fuse: Fuse | None) -> None:
         self.fuse = fuse
 
-    def pace(self, task: int, pace: Pace) -> None:
+    def pace(self, task: int, pace: ProgressReport) -> None:
         if self.fuse:
             self.fuse.tick("step")
 

@@ -12,12 +12,13 @@ from ssil.benchmark.run_setup import Plan, prepare
 from ssil.core.classes import ClassTable
 from ssil.core.errors import UserError
 from ssil.learning.batches import Mixed
-from ssil.learning.engine import fresh, learn, start
+from ssil.learning.engine import learn, start
 from ssil.learning.memory import Memory
 from ssil.learning.method import Loss, Method, Phase, Term, mean
+from ssil.learning.model_state import initial_network
 from ssil.learning.schedule import Schedule
 from ssil.learning.snapshot import Step
-from ssil.learning.task import Pace, Progress
+from ssil.learning.task import Progress, ProgressReport
 from ssil.nn.heads import LinearHead
 from ssil.nn.network import Network
 
@@ -43,7 +44,9 @@ def method(*phases: Phase) -> Method:
     return Method(lambda classes: phases, head=LinearHead)
 
 
-def learn_first(plan: Plan, *phases: Phase, watch: Callable[[Progress, Pace], None] | None = None) -> Progress:
+def learn_first(
+    plan: Plan, *phases: Phase, watch: Callable[[Progress, ProgressReport], None] | None = None
+) -> Progress:
     """What is left after the first task."""
     task, recipe = plan.stream.tasks[0], method(*phases)
     progress = start(recipe, None, task, plan.context)
@@ -58,7 +61,7 @@ def weights(network: Network) -> list[Tensor]:
 def test_an_epoch_against_sgd_by_hand(plan: Plan) -> None:
     """Momentum, weight decay, the schedule, the batches and the recorded loss, against the textbook's update."""
     task, context = plan.stream.tasks[0], plan.context
-    network = fresh(method(), task.classes, context)
+    network = initial_network(method(), task.classes, context)
     random = context.random.within(1, "main")
     velocity = [torch.zeros_like(parameter) for parameter in network.parameters()]
     losses: list[list[float]] = [[], []]
@@ -118,7 +121,9 @@ def test_a_fresh_start_forgets_the_network(plan: Plan) -> None:
     idle = replace(phase(replace(SCHEDULE, lr=(0.0, 0.0))), start="fresh")
     snapshot = learn(method(phase()), None, Memory(), first, plan.context)
     again = learn(method(idle), snapshot, Memory(), second, plan.context)
-    assert all(map(torch.equal, weights(again.network), weights(fresh(method(), second.classes, plan.context))))
+    assert all(
+        map(torch.equal, weights(again.network), weights(initial_network(method(), second.classes, plan.context)))
+    )
     assert not torch.equal(again.network.head.weight[:2], snapshot.network.head.weight)
 
 
@@ -134,9 +139,9 @@ def test_a_task_starts_from_the_network_before_it(plan: Plan) -> None:
 
 def test_first_weights_depend_on_the_seed_and_the_task_alone(plan: Plan) -> None:
     classes = plan.stream.tasks[0].classes
-    one, same = (weights(fresh(method(), classes, plan.context)) for _ in range(2))
+    one, same = (weights(initial_network(method(), classes, plan.context)) for _ in range(2))
     assert all(map(torch.equal, one, same))
-    other = weights(fresh(method(), ClassTable().extend(["x"]).extend(["y"]), plan.context))
+    other = weights(initial_network(method(), ClassTable().extend(["x"]).extend(["y"]), plan.context))
     assert not torch.equal(one[0], other[0])
 
 

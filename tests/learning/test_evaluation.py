@@ -10,9 +10,9 @@ from ssil.benchmark.run_setup import Plan, prepare
 from ssil.core.classes import ClassTable
 from ssil.core.samples import Samples
 from ssil.learning import execution
-from ssil.learning.engine import fresh
 from ssil.learning.evaluation import _summary, features, predict, teacher_ratios
 from ssil.learning.metrics import Predictions
+from ssil.learning.model_state import initial_network
 from ssil.learning.snapshot import Scorer, Snapshot
 from ssil.nn.network import Output
 
@@ -27,7 +27,7 @@ def plan(tmp_path_factory: pytest.TempPathFactory) -> Plan:
 def untrained(plan: Plan, task: int) -> Snapshot:
     """A network with its first weights, which knows the classes of so many tasks."""
     classes = plan.stream.tasks[task - 1].classes
-    return Snapshot(fresh(plan.configured.method, classes, plan.context).clone(), classes, {"main": Scorer()})
+    return Snapshot(initial_network(plan.configured.method, classes, plan.context).clone(), classes, {"main": Scorer()})
 
 
 def scores(snapshot: Snapshot, plan: Plan, indices: Tensor) -> Tensor:

@@ -12,7 +12,7 @@ from ssil.core.randomness import Randomness
 from ssil.learning.batches import Pool
 from ssil.learning.image_selection import all_but, balanced, hold_out_in_total, hold_out_per_class
 from ssil.learning.memory import FixedBudget, GrowingBudget, Memory, MemoryBudget, by_class, random_selection, update
-from ssil.learning.method import Choice
+from ssil.learning.method import ImageSelection
 
 some = settings(max_examples=40, deadline=None)
 sizes = st.lists(st.integers(1, 40), min_size=1, max_size=4)
@@ -40,7 +40,7 @@ def ids(indices: Tensor) -> set[int]:
 @pytest.mark.parametrize("split", SPLITS)
 @some
 @given(old=sizes, new=sizes)
-def test_training_and_validation_share_nothing(split: Choice, old: list[int], new: list[int]) -> None:
+def test_training_and_validation_share_nothing(split: ImageSelection, old: list[int], new: list[int]) -> None:
     """And lose nothing; each image stays on its side, a class keeps at least half, and the split is a function."""
     pool, classes = task(old, new)
     held, rest = split(pool, classes, RANDOM), all_but(split)(pool, classes, RANDOM)

@@ -13,9 +13,9 @@ from phase_plans import PLAIN, Seen, learn_first, learn_second, memory, method, 
 from ssil.benchmark.run_setup import Plan
 from ssil.learning import stages
 from ssil.learning.batches import Replay
-from ssil.learning.engine import fresh
-from ssil.learning.method import Moment, Stage
-from ssil.learning.snapshot import Work
+from ssil.learning.method import Stage, StepPosition
+from ssil.learning.model_state import initial_network
+from ssil.learning.snapshot import TaskState
 from ssil.nn.network import Network, Output
 
 
@@ -24,16 +24,16 @@ def plan(tmp_path_factory: pytest.TempPathFactory) -> Plan:
     return two_tasks(tmp_path_factory.mktemp("hooks"))
 
 
-Call = tuple[str, Moment, list[Tensor], list[Tensor]]
+Call = tuple[str, StepPosition, list[Tensor], list[Tensor]]
 
 
 class Calls(list[Call]):
     """What hooks saw: which hook, when, the weights, their gradients."""
 
-    def hook(self, name: str) -> Callable[[Work, Moment], None]:
+    def hook(self, name: str) -> Callable[[TaskState, StepPosition], None]:
         return partial(self._called, name)
 
-    def _called(self, name: str, work: Work, moment: Moment) -> None:
+    def _called(self, name: str, work: TaskState, moment: StepPosition) -> None:
         assert torch.is_grad_enabled() == (name == "gradients")
         gradients = [p.grad.clone() for p in work.network.parameters() if p.grad is not None]
         self.append((name, moment, weights(work.network), gradients))
@@ -45,7 +45,7 @@ def test_hooks_are_called_around_every_step(plan: Plan) -> None:
     schedule = replace(PLAIN, epochs=2)
     gradients, project = calls.hook("gradients"), calls.hook("project")
     learn_first(plan, method(phase("main", schedule, gradients=gradients, project=project)))
-    moments = [Moment(epoch, step, 4) for epoch in (0, 1) for step in (0, 1)]
+    moments = [StepPosition(epoch, step, 4) for epoch in (0, 1) for step in (0, 1)]
     assert [call[:2] for call in calls] == [(name, moment) for moment in moments for name in ("gradients", "project")]
     for (_, _, before, slopes), (_, _, after, _) in zip(calls[::2], calls[1::2], strict=True):
         for old, gradient, new in zip(before, slopes, after, strict=True):
@@ -63,7 +63,7 @@ def test_a_moment_counts_the_exemplars_of_a_step(plan: Plan) -> None:
 def test_a_hook_may_change_gradients(plan: Plan) -> None:
     """Without any, no weight moves: a phase does not inherit the momentum of the one before."""
 
-    def nothing(work: Work, moment: Moment) -> None:
+    def nothing(work: TaskState, moment: StepPosition) -> None:
         for parameter in work.network.parameters():
             assert parameter.grad is not None
             parameter.grad.zero_()
@@ -74,7 +74,7 @@ def test_a_hook_may_change_gradients(plan: Plan) -> None:
 
 
 def test_a_hook_may_change_weights(plan: Plan) -> None:
-    def clear(work: Work, moment: Moment) -> None:
+    def clear(work: TaskState, moment: StepPosition) -> None:
         work.network.head.weight.zero_()
 
     seen = Seen()
@@ -95,10 +95,10 @@ def test_hooks_see_the_network_that_starts_again(plan: Plan) -> None:
 
 def test_a_stage_changes_what_follows(plan: Plan) -> None:
     """Between two phases; what follows is in training mode again."""
-    works: list[Work] = []
+    works: list[TaskState] = []
     outputs: list[Output] = []
 
-    def clear(work: Work) -> None:
+    def clear(work: TaskState) -> None:
         outputs.append(work.outputs(work.pool.new))
         works.append(work)
         for parameter in work.network.head.parameters():
@@ -121,7 +121,7 @@ def test_a_stage_changes_what_follows(plan: Plan) -> None:
 
 
 def test_a_stage_knows_the_memory_and_the_model_before(plan: Plan) -> None:
-    works: list[Work] = []
+    works: list[TaskState] = []
     _, before = learn_first(plan, method(phase("main")))
     learn_second(plan, method(Stage("look", works.append)), before)
     assert works[0].previous is before
@@ -131,5 +131,5 @@ def test_a_stage_knows_the_memory_and_the_model_before(plan: Plan) -> None:
 def test_a_plan_of_stages_alone_is_done(plan: Plan) -> None:
     progress, snapshot = learn_first(plan, method(Stage("nothing", lambda work: None)))
     assert (progress.phase, progress.losses) == (1, {})
-    expected = fresh(method(), plan.stream.tasks[0].classes, plan.context)
+    expected = initial_network(method(), plan.stream.tasks[0].classes, plan.context)
     assert all(map(torch.equal, weights(snapshot.network), weights(expected)))

@@ -28,10 +28,11 @@ from ssil.core.classes import ClassTable
 from ssil.core.errors import UserError
 from ssil.core.randomness import Randomness
 from ssil.learning.batches import Pool
-from ssil.learning.engine import fresh, learn, start
+from ssil.learning.engine import learn, start
 from ssil.learning.memory import Memory
 from ssil.learning.method import Method
-from ssil.learning.snapshot import MAIN, Scorer, Work
+from ssil.learning.model_state import initial_network
+from ssil.learning.snapshot import MAIN, Scorer, TaskState
 from ssil.nn.heads import LinearHead
 from ssil.nn.network import Network
 
@@ -107,7 +108,7 @@ def test_a_phase_may_start_again_from_the_previous_model(plan: Plan) -> None:
 def test_before_the_first_task_the_previous_model_is_a_fresh_one(plan: Plan) -> None:
     recipe = method(phase("first"), phase("again", IDLE, start="previous"))
     _, after = learn_first(plan, recipe)
-    expected = fresh(recipe, plan.stream.tasks[0].classes, plan.context)
+    expected = initial_network(recipe, plan.stream.tasks[0].classes, plan.context)
     assert all(map(torch.equal, weights(after.network), weights(expected)))
 
 
@@ -223,7 +224,7 @@ class Forgetful(Scorer):
 
     temperature = 1.0
 
-    def fit(self, work: Work) -> None:
+    def fit(self, work: TaskState) -> None:
         self.temperature = 2.0
 
 

@@ -15,10 +15,10 @@ from ssil.benchmark.runner import RunObserver, run
 from ssil.core.classes import ClassTable
 from ssil.learning import image_selection, stages
 from ssil.learning.batches import Mixed
-from ssil.learning.method import Method, Moment, Parts, Phase, Stage, Term, mean
+from ssil.learning.method import Method, Phase, Stage, StepPosition, TaskPlan, Term, mean
 from ssil.learning.schedule import Training
-from ssil.learning.snapshot import MAIN, Scorer, Step, Work
-from ssil.learning.task import Pace
+from ssil.learning.snapshot import MAIN, Scorer, Step, TaskState
+from ssil.learning.task import ProgressReport
 from ssil.nn.heads import LinearHead
 from ssil.nn.network import Output
 
@@ -32,7 +32,7 @@ class Fitted(Scaled):
         super().__init__()
         self.register_buffer("means", torch.empty(0))
 
-    def fit(self, work: Work) -> None:
+    def fit(self, work: TaskState) -> None:
         self.means = torch.cat([self.means, work.outputs(work.pool.all).logits.mean(0)[len(self.means) :]])
 
     def forward(self, output: Output, classes: ClassTable) -> Tensor:
@@ -48,16 +48,16 @@ def everything(training: Training) -> Method:
         gaps = {name: step.scores[:, : scores.shape[1]] - scores for name, scores in views.items()}
         return cross_entropy(step) | {name: mean(0.1 * gap.square().sum(1)) for name, gap in gaps.items()}
 
-    def jolt(work: Work, moment: Moment) -> None:
+    def jolt(work: TaskState, moment: StepPosition) -> None:
         generator = work.random.at("jolt", moment.epoch, moment.step)
         for parameter in work.network.parameters():
             assert parameter.grad is not None
             parameter.grad += 0.01 * torch.randn(parameter.shape, generator=generator)
 
-    def shrink(work: Work) -> None:
+    def shrink(work: TaskState) -> None:
         work.network.head.weight.data[work.classes.old :] *= 0.5
 
-    def plan(classes: ClassTable) -> Parts:
+    def plan(classes: ClassTable) -> TaskPlan:
         schedule, mixed = training.schedule(classes.task), Mixed(training.batch)
         old = ("old",) if classes.old else ()
         common = partial(Phase, loss=distilled, batches=mixed, schedule=schedule)
@@ -85,7 +85,7 @@ class Steps(RunObserver):
     def __init__(self, stopping: bool) -> None:
         self.stopping, self.count = stopping, 0
 
-    def pace(self, task: int, pace: Pace) -> None:
+    def pace(self, task: int, pace: ProgressReport) -> None:
         self.count += 1
 
     def should_stop(self) -> bool:

@@ -10,17 +10,17 @@ from ssil.core.classes import ClassTable
 from ssil.core.randomness import Randomness
 from ssil.learning import stages
 from ssil.learning.batches import Pool
-from ssil.learning.method import Moment
-from ssil.learning.snapshot import Snapshot, Work
+from ssil.learning.method import StepPosition
+from ssil.learning.snapshot import Snapshot, TaskState
 from ssil.nn.heads import CosineHead, Head, LinearHead, ProxyHead
 from ssil.nn.network import Network, Output
 from ssil.nn.resnet import Backbone
 
 RANDOM = Randomness(3)
-MOMENT = Moment(0, 0, 4)
+MOMENT = StepPosition(0, 0, 4)
 
 
-def work(make: Callable[[int], Head], before: bool = True) -> tuple[Work, dict[str, Tensor]]:
+def work(make: Callable[[int], Head], before: bool = True) -> tuple[TaskState, dict[str, Tensor]]:
     """A task of two new classes after three old ones, all weights moved since; and the old head's parameters."""
     head = make(4).grow(3, RANDOM.at("old"))
     classes = ClassTable().extend(["a", "b", "c"])
@@ -31,7 +31,7 @@ def work(make: Callable[[int], Head], before: bool = True) -> tuple[Work, dict[s
     seen = classes.extend(["d", "e"])
     pool = Pool(torch.arange(2), torch.arange(0), torch.tensor([3, 4]))
     nothing = Output(torch.empty(0), torch.empty(0))
-    task = Work(network, {}, seen, pool, previous if before else None, RANDOM, lambda *_: nothing)
+    task = TaskState(network, {}, seen, pool, previous if before else None, RANDOM, lambda *_: nothing)
     return task, {name: parameter.detach().clone() for name, parameter in head.named_parameters()}
 
 

@@ -12,7 +12,7 @@ from ssil.core.classes import ClassTable
 from ssil.core.errors import UserError
 from ssil.learning.batches import Mixed
 from ssil.learning.image_selection import hold_out_in_total, hold_out_per_class
-from ssil.learning.method import Choice, Phase, Stage
+from ssil.learning.method import ImageSelection, Phase, Stage
 from ssil.learning.registry import configure
 from ssil.learning.schedule import Schedule
 from ssil.learning.snapshot import Scorer, Step, TeacherOutput
@@ -162,7 +162,7 @@ def test_the_correction_takes_twice_the_main_epochs() -> None:
 @pytest.mark.parametrize(
     ("profile", "rule"), [("paper", hold_out_per_class), ("quick", hold_out_per_class), ("official", hold_out_in_total)]
 )
-def test_the_split_of_each_profile(profile: str, rule: Choice) -> None:
+def test_the_split_of_each_profile(profile: str, rule: ImageSelection) -> None:
     images = phase("bias", profile).images
     assert isinstance(images, partial)
     assert images.func is rule

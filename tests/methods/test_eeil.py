@@ -14,7 +14,7 @@ from ssil.benchmark.runner import run
 from ssil.core.classes import ClassTable
 from ssil.learning import image_selection
 from ssil.learning.batches import Mixed, Pool
-from ssil.learning.method import Moment, Phase
+from ssil.learning.method import Phase, StepPosition
 from ssil.learning.registry import configure
 from ssil.learning.snapshot import Scorer, Step, TeacherOutput
 from ssil.nn.heads import LinearHead
@@ -168,7 +168,7 @@ def test_old_tasks_of_one_class_share_a_block() -> None:
     assert distilled(table(3, 1, 2)) == [0, 1, 2]
 
 
-def noisy(phase: Phase, moment: Moment, width: int = 5000) -> Tensor:
+def noisy(phase: Phase, moment: StepPosition, width: int = 5000) -> Tensor:
     """What the phase's hook adds to four rows of weights, whose gradients are 1; a bias without gradient is left."""
     head = LinearHead(width).grow(4, torch.Generator()).double()
     head.weight.grad = torch.ones_like(head.weight)
@@ -190,14 +190,14 @@ def noisy(phase: Phase, moment: Moment, width: int = 5000) -> Tensor:
 )
 def test_noise_fades_with_the_epochs(name: str, epoch: int, images: int, deviation: float) -> None:
     """20,000 draws: their mean and deviation are within five standard errors."""
-    noise = noisy(phases(table(3, 2), grad_noise=True)[name], Moment(epoch, 3, images)) / deviation
+    noise = noisy(phases(table(3, 2), grad_noise=True)[name], StepPosition(epoch, 3, images)) / deviation
     assert noise.std().item() == pytest.approx(1, abs=5 / (2 * 20000) ** 0.5)
     assert noise.mean().item() == pytest.approx(0, abs=5 / 20000**0.5)
 
 
 def test_noise_depends_on_the_position_alone() -> None:
     main = phases(table(3, 2), grad_noise=True)["main"]
-    one, same, epoch, step = (noisy(main, Moment(e, s, 4), 50) for e, s in ((1, 2), (1, 2), (2, 2), (1, 3)))
+    one, same, epoch, step = (noisy(main, StepPosition(e, s, 4), 50) for e, s in ((1, 2), (1, 2), (2, 2), (1, 3)))
     assert torch.equal(one, same)
     for other in (epoch, step):
         assert torch.cosine_similarity(one.flatten(), other.flatten(), 0).abs() < 0.4

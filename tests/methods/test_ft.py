@@ -9,7 +9,7 @@ from followed_methods import IMAGES, copied, follow
 from ssil.learning.batches import Mixed
 from ssil.learning.method import Phase, Stage
 from ssil.learning.registry import configure
-from ssil.learning.snapshot import Work
+from ssil.learning.snapshot import TaskState
 from ssil.learning.stages import reset_head
 from ssil.nn.network import Output
 
@@ -36,7 +36,7 @@ def test_the_papers_schedule(name: str, profile: str, divisor: int) -> None:
 
 def test_another_training_is_another_chain() -> None:
     chains = [
-        configure("ft", profile, {"lr": lr}, {"ft_head": head}).method.chain
+        configure("ft", profile, {"lr": lr}, {"ft_head": head}).method.training_key
         for profile in ("paper", "official")
         for lr in (0.1, 0.2)
         for head in ("keep", "reset")
@@ -50,7 +50,7 @@ def test_the_head_is_drawn_anew_for_later_tasks_only() -> None:
     assert [type(part) for part in plan(task_ends.table(3, 2))] == [Stage, Phase]
 
 
-def reset_work(seed_head: float) -> Work:
+def reset_work(seed_head: float) -> TaskState:
     nothing = Output(torch.empty(0), torch.empty(0))
     head = task_ends.head([[seed_head] * 4] * 3, [seed_head] * 3)
     return task_ends.end(task_ends.table(2, 1), [], [], [], nothing, head)

@@ -215,7 +215,7 @@ def test_an_old_class_with_more_images() -> None:
 def test_it_trains_as_fine_tuning_does(profile: str) -> None:
     il2m, ft = (configure(name, profile) for name in ("il2m", "ft"))
     assert il2m.training == ft.training
-    assert il2m.method.chain == ft.method.chain
+    assert il2m.method.training_key == ft.method.training_key
     classes = ClassTable(("?",) * 5, (0, 3, 5))
     assert il2m.method.plan(classes) == ft.method.plan(classes)
 

@@ -15,7 +15,7 @@ from ssil.learning.batches import Mixed, Pool
 from ssil.learning.engine import start
 from ssil.learning.method import Phase, Stage, Term
 from ssil.learning.registry import configure
-from ssil.learning.snapshot import Scorer, Step, TeacherOutput, Work
+from ssil.learning.snapshot import Scorer, Step, TaskState, TeacherOutput
 from ssil.nn.heads import CosineHead
 from ssil.nn.network import Output
 
@@ -117,7 +117,7 @@ def test_new_rows_start_at_the_mean_direction_of_their_training_images(dataset: 
 
     pool = Pool(task.indices, lessons[1].memory.indices, context.samples.labels)
     imprint.run(
-        Work(
+        TaskState(
             progress.network,
             progress.scorers,
             task.classes,

@@ -15,9 +15,9 @@ from ssil.core.classes import ClassTable
 from ssil.core.randomness import Randomness
 from ssil.learning.batches import Mixed, Pool
 from ssil.learning.image_selection import balanced
-from ssil.learning.method import Moment, Phase, Stage, Term
+from ssil.learning.method import Phase, Stage, StepPosition, Term
 from ssil.learning.registry import configure
-from ssil.learning.snapshot import Scorer, Snapshot, Step, TeacherOutput, Work
+from ssil.learning.snapshot import Scorer, Snapshot, Step, TaskState, TeacherOutput
 from ssil.methods.podnet import imprint_proxies
 from ssil.nn.heads import ProxyHead
 from ssil.nn.network import Network, Output
@@ -105,7 +105,7 @@ def test_old_proxies_stand_still_until_the_balanced_phase(dataset: Path) -> None
     assert torch.equal(new.get_parameter("scale"), lessons[1].snapshot.network.head.get_parameter("scale"))
 
 
-def blobs(per_class: int, spread: float) -> tuple[Work, Tensor]:
+def blobs(per_class: int, spread: float) -> tuple[TaskState, Tensor]:
     """Two new classes after one old class; a class's features lie around two directions of its own."""
     head = ProxyHead(4, proxies=2).double().grow(1, torch.Generator()).double()
     previous = Snapshot(Network(Backbone(), head), ClassTable().extend(["a"]), {})
@@ -116,7 +116,7 @@ def blobs(per_class: int, spread: float) -> tuple[Work, Tensor]:
     labels = torch.tensor([1] * per_class + [2] * per_class)
     pool = Pool(torch.arange(2 * per_class), torch.arange(0), labels)
     classes = ClassTable().extend(["a"]).extend(["b", "c"])
-    return Work(
+    return TaskState(
         network, {}, classes, pool, previous, Randomness(0), lambda _, i: Output(features[i], features[i])
     ), features
 
@@ -158,7 +158,7 @@ def test_gradients_are_clamped_only_if_asked_to() -> None:
         work.network.head.weight.grad = torch.full_like(work.network.head.weight, 7.0)
         hook = phases(clamp=clamp)[1].gradients
         assert hook is not None
-        hook(work, Moment(0, 0, 4))
+        hook(work, StepPosition(0, 0, 4))
         assert work.network.head.weight.grad.unique().tolist() == [expected]
 
 

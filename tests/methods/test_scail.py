@@ -217,7 +217,7 @@ def test_the_weights_of_a_stream(dataset: Path) -> None:
 def test_it_trains_as_fine_tuning_does(profile: str) -> None:
     scail, ft = (configure(name, profile) for name in ("scail", "ft"))
     assert scail.training == ft.training
-    assert scail.method.chain == ft.method.chain
+    assert scail.method.training_key == ft.method.training_key
     assert scail.method.plan(task_ends.table(3, 2)) == ft.method.plan(task_ends.table(3, 2))
 
 

@@ -20,7 +20,7 @@ from ssil.learning.engine import learn, start
 from ssil.learning.method import Phase, Term
 from ssil.learning.registry import configure
 from ssil.learning.snapshot import Scorer, Snapshot, Step, TeacherOutput
-from ssil.learning.task import Pace, Progress
+from ssil.learning.task import Progress, ProgressReport
 from ssil.nn.heads import LinearHead
 from ssil.nn.network import Output
 from task_ends import table
@@ -247,7 +247,7 @@ def again(lesson: TaskTrace, dataset: Path) -> tuple[dict[str, dict[str, Tensor]
     method, states = plan.configured.method, dict[str, dict[str, Tensor]]()
     progress = start(method, lesson.teacher, lesson.task, plan.context)
 
-    def watch(progress: Progress, pace: Pace) -> None:
+    def watch(progress: Progress, pace: ProgressReport) -> None:
         states[pace.phase] = {name: value.clone() for name, value in progress.network.state_dict().items()}
 
     learn(method, lesson.teacher, lesson.memory, lesson.task, plan.context, progress, watch)

@@ -17,7 +17,7 @@ from ssil.learning.memory import Memory
 from ssil.learning.method import Method, Phase, Stage
 from ssil.learning.registry import configure
 from ssil.learning.schedule import Schedule
-from ssil.learning.snapshot import MAIN, Scorer, Step, TeacherOutput, Work
+from ssil.learning.snapshot import MAIN, Scorer, Step, TaskState, TeacherOutput
 from ssil.methods.wa import Aligned, alignment
 from ssil.nn.heads import LinearHead
 from ssil.nn.network import Network, Output
@@ -39,17 +39,17 @@ def random(*shape: int) -> Tensor:
     return torch.randn(*shape, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
 
 
-def work(weight: Tensor, bias: Tensor | None, classes: ClassTable, scorer: Scorer) -> Work:
+def work(weight: Tensor, bias: Tensor | None, classes: ClassTable, scorer: Scorer) -> TaskState:
     """A task whose network is a head."""
     head = LinearHead(weight.shape[1], bias is not None)
     head.weight = nn.Parameter(weight.clone())
     head.bias = None if bias is None else nn.Parameter(bias.clone())
     network, nothing = Network(cast(Backbone, nn.Identity()), head), torch.empty(0, dtype=torch.long)
     pool = Pool(nothing, nothing, nothing)
-    return Work(network, {MAIN: scorer}, classes, pool, None, Randomness(0), lambda *_: Output(weight, weight))
+    return TaskState(network, {MAIN: scorer}, classes, pool, None, Randomness(0), lambda *_: Output(weight, weight))
 
 
-def aligned(weight: Tensor, bias: Tensor | None = None, classes: ClassTable = TWO, **options: Any) -> Work:
+def aligned(weight: Tensor, bias: Tensor | None = None, classes: ClassTable = TWO, **options: Any) -> TaskState:
     """After the last stage of a task."""
     recipe = method(**options)
     done = work(weight, bias, classes, recipe.scorers[MAIN]().to(weight.dtype))

@@ -19,7 +19,7 @@ from ssil.learning.memory import Memory
 from ssil.learning.method import Loss, Method, Phase, Stage, Term, mean
 from ssil.learning.schedule import Schedule
 from ssil.learning.snapshot import MAIN, Scorer, Snapshot, Step
-from ssil.learning.task import Pace, Progress
+from ssil.learning.task import Progress, ProgressReport
 from ssil.nn.heads import LinearHead
 from ssil.nn.network import Network, Output
 
@@ -105,7 +105,7 @@ def _learn(
     task = plan.stream.tasks[number]
     progress = start(recipe, before, task, plan.context)
 
-    def watch(progress: Progress, pace: Pace) -> None:
+    def watch(progress: Progress, pace: ProgressReport) -> None:
         if ends is not None and (pace.epoch, pace.step) == (pace.epochs, 0):
             ends[pace.phase] = deepcopy(progress.network)
 

@@ -18,7 +18,7 @@ import tiny_runs
 from kill_points import die
 from ssil.benchmark.runner import RunObserver, run
 from ssil.learning.execution import ExecutionContext
-from ssil.learning.task import Pace
+from ssil.learning.task import ProgressReport
 
 
 class Evaluations(list[int]):
@@ -41,7 +41,7 @@ class Mortal(RunObserver):
     def __init__(self, dying: list[int], step: int = 7) -> None:
         self.dying, self.left = dying, step
 
-    def pace(self, task: int, pace: Pace) -> None:
+    def pace(self, task: int, pace: ProgressReport) -> None:
         self.left -= bool(pace.step)
         if self.left == 0 and rank() in self.dying:
             die()

@@ -8,7 +8,7 @@ from torch import Tensor
 from ssil.core.classes import ClassTable
 from ssil.core.randomness import Randomness
 from ssil.learning.batches import Pool
-from ssil.learning.snapshot import Work
+from ssil.learning.snapshot import TaskState
 from ssil.nn.heads import LinearHead
 from ssil.nn.network import Network, Output
 from ssil.nn.resnet import Backbone
@@ -29,7 +29,9 @@ def head(weight: Any, bias: Any) -> LinearHead:
     return made
 
 
-def end(classes: ClassTable, labels: Any, new: Any, old: Any, output: Output, head: LinearHead | None = None) -> Work:
+def end(
+    classes: ClassTable, labels: Any, new: Any, old: Any, output: Output, head: LinearHead | None = None
+) -> TaskState:
     """A task's end: `output` holds a row for every image, and what is asked for is looked up in it."""
 
     def look(_: Network, indices: Tensor) -> Output:
@@ -37,4 +39,4 @@ def end(classes: ClassTable, labels: Any, new: Any, old: Any, output: Output, he
 
     pool = Pool(*(torch.as_tensor(part, dtype=torch.long) for part in (new, old, labels)))
     network = Network(Backbone(), head or LinearHead(1))
-    return Work(network, {}, classes, pool, None, Randomness(0), look)
+    return TaskState(network, {}, classes, pool, None, Randomness(0), look)

@@ -15,7 +15,7 @@ from ssil.learning.batches import Batch, Batches, Mixed, Pool, Replay
 from ssil.learning.method import Loss, Method, Phase, Stage, Term, cross_entropy, mean
 from ssil.learning.registry import RECIPES
 from ssil.learning.schedule import Training
-from ssil.learning.snapshot import MAIN, Scorer, Step, Work
+from ssil.learning.snapshot import MAIN, Scorer, Step, TaskState
 from ssil.methods.ssil import ssil
 from ssil.nn.heads import LinearHead
 from ssil.nn.network import Output
@@ -90,7 +90,7 @@ def shared_state(training: Training) -> Method:
         def forward(self, output: Output, classes: ClassTable) -> Tensor:
             return output.logits + shift[0]
 
-        def fit(self, work: Work) -> None:
+        def fit(self, work: TaskState) -> None:
             shift[0] += 1.0
 
     return replace(fine_tuning(training), scorers={MAIN: Shifted})
@@ -99,7 +99,7 @@ def shared_state(training: Training) -> Method:
 def spoils_the_teacher(training: Training) -> Method:
     """Spoils the teacher: a stage changes the previous model."""
 
-    def spoil(work: Work) -> None:
+    def spoil(work: TaskState) -> None:
         if work.previous:
             work.previous.network.head.weight.data += 1.0
 

@@ -20,7 +20,7 @@ from ssil.learning.learning_settings import (
     NumericSettings,
     TrainingSettings,
 )
-from ssil.learning.schedule import scale_milestones
+from ssil.learning.schedule import scale_settings
 
 
 class StreamSettings(Settings, group="Stream", resolved=True):
@@ -147,23 +147,13 @@ def override(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, A
     """
     if "epochs" in base and "epochs" in changes:
         with suppress(ValueError, TypeError):  # `RunConfig` is going to refuse these
-            base = _scaled(base, int(base["epochs"]), int(changes["epochs"]))
+            base = scale_settings(base, int(base["epochs"]), int(changes["epochs"]))
     replaced = {other for name in changes for other in _CONTRADICTS.get(name, ())} - set(changes)
     merged = {name: value for name, value in base.items() if name not in replaced} | dict(changes)
     if "options" in base:  # if it is not a table, `RunConfig` is going to refuse it
         table = base["options"]
         merged["options"] = table | changes.get("options", {}) if isinstance(table, dict) else table
     return merged
-
-
-def _scaled(settings: Mapping[str, Any], epochs: int, wanted: int) -> dict[str, Any]:
-    """Return the settings for `wanted` epochs instead of `epochs`."""
-    scaled = dict(settings)
-    if "milestones" in scaled:
-        scaled["milestones"] = scale_milestones(tuple(scaled["milestones"]), epochs, wanted)
-    if "later_epochs" in scaled:
-        scaled["later_epochs"] = max(1, round(scaled["later_epochs"] * wanted / epochs))
-    return scaled
 
 
 def to_flags(settings: Mapping[str, Any]) -> list[str]:

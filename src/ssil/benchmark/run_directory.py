@@ -26,7 +26,14 @@ from ssil.learning.execution import ExecutionContext
 from ssil.learning.memory import Memory
 from ssil.learning.method import Method
 from ssil.learning.metrics import Predictions
-from ssil.learning.model_state import grouped, joined, model_tensors, restore_model, restore_snapshot, snapshot_tensors
+from ssil.learning.model_state import (
+    join_groups,
+    model_tensors,
+    restore_model,
+    restore_snapshot,
+    snapshot_tensors,
+    split_groups,
+)
 from ssil.learning.snapshot import MAIN, Snapshot
 from ssil.learning.task import Progress
 
@@ -192,7 +199,7 @@ def _progress_tensors(progress: Progress) -> dict[str, Tensor]:
     model = model_tensors(progress.network, progress.scorers)
     groups = {"momentum": progress.momentum, "sums": progress.sums, "model": model}
     groups |= {f"kept.{name}": snapshot_tensors(snapshot) for name, snapshot in progress.kept.items()}
-    return joined(groups)
+    return join_groups(groups)
 
 
 def _restore_progress(
@@ -202,7 +209,7 @@ def _restore_progress(
     classes: ClassTable,
     context: ExecutionContext,
 ) -> Progress:
-    groups = grouped(tensors)
+    groups = split_groups(tensors)
     old = {f"network/{name}": value for name, value in groups.get("network", {}).items()}  # early 0.1.0 had no "model"
     network, scorers = restore_model(groups.get("model", old), method, classes, context)
     sums = {name: value.to(context.fabric.device) for name, value in groups.get("sums", {}).items()}

@@ -58,7 +58,7 @@ def recorded_settings(
     config: RunConfig, configured: ConfiguredMethod, branch: ConfiguredMethod | None
 ) -> dict[str, Any]:
     """Return all settings that decide a result, as far as they are known without the data."""
-    sharing = {name: _recorded_method(other) for name, other in configured.riders.items()}
+    sharing = {name: _recorded_method(other) for name, other in configured.sharing.items()}
     return config.what() | {
         "method": configured.name,
         "options": configured.options,
@@ -84,7 +84,7 @@ def _scorer_settings(main: Record, configured: ConfiguredMethod) -> Iterator[tup
     own = {key: value for key, value in main.config.items() if key not in {"riders", "branch"}}
     shared = {key: value for key, value in own.items() if key != "method_sha256"}
     for name in configured.method.scorers:
-        if name in configured.riders:
+        if name in configured.sharing:
             yield name, shared | main.config["riders"][name]
         elif name != MAIN:
             yield name, own | {"scorer": name}
@@ -164,8 +164,8 @@ def identity(record: Record, configured: ConfiguredMethod) -> dict[str, Any]:
     Options that the record does not state have their defaults: they did not exist when it was written.
     """
     sharing = {
-        name: other | {"options": {**configured.riders[name].defaults, **other["options"]}}
-        if name in configured.riders
+        name: other | {"options": {**configured.sharing[name].defaults, **other["options"]}}
+        if name in configured.sharing
         else other
         for name, other in record.config.get("riders", {}).items()
     }

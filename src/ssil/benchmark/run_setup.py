@@ -20,12 +20,12 @@ from ssil.data.dataset import Dataset, validation_split
 from ssil.data.file_validation import ProgressCallback
 from ssil.data.image_index import Remark
 from ssil.data.load import load
-from ssil.learning.engine import fresh
 from ssil.learning.execution import ExecutionContext
 from ssil.learning.learning_settings import MemorySettings
 from ssil.learning.memory import FixedBudget, GrowingBudget, MemoryBudget, NoBudget, UnlimitedBudget
 from ssil.learning.method import Method
-from ssil.learning.processes import launched
+from ssil.learning.model_state import initial_network
+from ssil.learning.processes import launch
 from ssil.learning.registry import RESERVED, ConfiguredMethod, configure, find_recipe
 from ssil.learning.snapshot import MAIN
 from ssil.nn.backbones import find_backbone
@@ -81,7 +81,9 @@ def set_up(config: RunConfig, on_progress: ProgressCallback | None = None) -> Ru
     stream = replace(stream, train=_on_device(stream.train, fabric), test=_on_device(stream.test, fabric))
     context = _execution_context(config, fabric, stream.train, dataset.transform, init)
     if init:
-        first = fresh(configured.method, stream.tasks[0].classes, context)  # raises UserError if `init` does not fit
+        first = initial_network(
+            configured.method, stream.tasks[0].classes, context
+        )  # raises UserError if `init` does not fit
         if config.freeze:
             name = _feature_cache_name(config, configured, dataset, fabric)
             context, test = context.frozen(first, stream.test, name)
@@ -138,7 +140,7 @@ def _start_devices(config: RunConfig) -> Fabric:
     """Start the processes. On "auto" take a GPU if there is one; never Apple's, which lacks float64 and is untested."""
     device = ("cuda" if torch.cuda.is_available() else "cpu") if config.device == "auto" else config.device
     mixed = config.precision if config.precision in ("bf16-mixed", "16-mixed") else None
-    fabric = launched(device, config.devices, config.nodes, mixed)
+    fabric = launch(device, config.devices, config.nodes, mixed)
     _use_threads(config)  # again, since launching changes the number
     if device == "cuda":
         torch.set_float32_matmul_precision("high" if config.precision == "tf32-true" else "highest")

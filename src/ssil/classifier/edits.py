@@ -18,7 +18,7 @@ from ssil.core.errors import RefusedError, UserError, did_you_mean
 from ssil.data.file_validation import ProgressCallback
 from ssil.data.image_index import Remark
 from ssil.learning.snapshot import without
-from ssil.learning.task import Watch
+from ssil.learning.task import Observer
 from ssil.nn.backbones import find_backbone
 from ssil.nn.pretrained import Pretrained, read_pretrained
 
@@ -52,7 +52,7 @@ def publish_update(
     minutes: float | None = None,
     trusted: Sequence[str] = (),
     on_progress: ProgressCallback | None = None,
-    watch: Watch | None = None,
+    watch: Observer | None = None,
 ) -> PublishedUpdate:
     """Update a model, or make a first version, and publish it; if anything fails, the directory stays as it was.
 

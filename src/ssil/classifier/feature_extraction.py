@@ -13,22 +13,21 @@ from ssil.core.classes import ClassTable
 from ssil.core.errors import UserError
 from ssil.core.samples import Samples
 from ssil.data.resident_images import Unchanged, vectors
-from ssil.learning.engine import fresh
 from ssil.learning.execution import ExecutionContext
+from ssil.learning.model_state import initial_network
 from ssil.learning.snapshot import Snapshot
-from ssil.learning.task import Pace, Progress, Watch
+from ssil.learning.task import Observer, Progress, ProgressReport, ignore_progress
 from ssil.nn.backbones import find_backbone
 from ssil.nn.network import Network
 from ssil.nn.pretrained import Pretrained
 from ssil.nn.resnet import Backbone
 
 
-def ignore_progress(progress: Progress, pace: Pace) -> None:
-    """Do nothing: the callback of an update that nobody observes."""
-
-
 def trained_network(
-    settings: ModelSettings, snapshot: Snapshot | None, init: Pretrained | None = None, watch: Watch = ignore_progress
+    settings: ModelSettings,
+    snapshot: Snapshot | None,
+    init: Pretrained | None = None,
+    watch: Observer = ignore_progress,
 ) -> "WholeNetwork":
     """Return what an update under these settings trains.
 
@@ -47,7 +46,7 @@ def trained_network(
         return FrozenBackbone(settings, init, snapshot.network, watch)
     if not init:
         raise UserError("freeze: a backbone with random weights is not worth freezing; give --init too")
-    first = fresh(settings.configured().method, ClassTable(), execution_context(settings, init=init))
+    first = initial_network(settings.configured().method, ClassTable(), execution_context(settings, init=init))
     return FrozenBackbone(settings, init, first.clone(), watch)
 
 
@@ -84,7 +83,7 @@ class FrozenBackbone(WholeNetwork):
     """Only the head is trained, on the features of a frozen backbone."""
 
     network: Network
-    watch: Watch
+    watch: Observer
 
     def with_features(self, groups: Iterable[Sequence[ImageFile]]) -> ImagesByClass:
         """Return the images with their features, which are computed for those that have none."""
@@ -130,7 +129,9 @@ class FrozenBackbone(WholeNetwork):
     def _compute(self, images: Sequence[ImageFile]) -> Iterator[Tensor]:
         samples = super().samples(images, [0] * len(images))
         count = len(images)
-        for part, output in execution_context(self.settings).looks(self.network, torch.arange(count), samples):
+        for part, output in execution_context(self.settings).batched_outputs(
+            self.network, torch.arange(count), samples
+        ):
             done = int(part[-1]) + 1
-            self.watch(Progress(self.network, {}), Pace("features", 0, 1, done, count, done))
+            self.watch(Progress(self.network, {}), ProgressReport("features", 0, 1, done, count, done))
             yield from map(torch.clone, output.features.cpu())  # copies: a view would keep the whole batch in memory

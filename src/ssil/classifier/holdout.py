@@ -102,7 +102,7 @@ def evaluate(classifier: Classifier, holdout: ImagesByClass | None = None) -> Ho
 def holdout_scores(classifier: Classifier) -> tuple[Tensor, Tensor]:
     """Return the scores and the labels of the images in the classifier's own hold-out set, which must not be empty."""
     snapshot, context = _evaluation(classifier, classifier.holdout)
-    outputs = context.looks(snapshot.network, torch.arange(len(context.samples)))
+    outputs = context.batched_outputs(snapshot.network, torch.arange(len(context.samples)))
     return torch.cat([snapshot.scores(output) for _, output in outputs]), context.samples.labels
 
 

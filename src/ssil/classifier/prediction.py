@@ -14,7 +14,8 @@ from ssil.core.randomness import Randomness
 from ssil.core.samples import Samples
 from ssil.data.assemble import transform
 from ssil.data.resident_images import Resident
-from ssil.learning.execution import ExecutionContext, alone
+from ssil.learning.execution import ExecutionContext
+from ssil.learning.processes import SingleDevice
 from ssil.learning.snapshot import MAIN, Snapshot
 from ssil.nn.pretrained import Pretrained
 
@@ -58,7 +59,7 @@ def predict(classifier: Classifier, images: Sequence[ImageFile], top: int = 5) -
     samples = image_samples(images, [0] * len(images), classifier.settings.preprocessing())
     snapshot, context = classifier.calibrated, execution_context(classifier.settings)
     scorer, names = snapshot.scorers[MAIN], classifier.classes.names
-    for part, output in context.looks(snapshot.network, torch.arange(len(images)), samples):
+    for part, output in context.batched_outputs(snapshot.network, torch.arange(len(images)), samples):
         scores = snapshot.scores(output)
         order = scores.topk(min(top, len(names))).indices
         probabilities = scorer.probabilities(scores).gather(1, order)
@@ -74,4 +75,6 @@ def execution_context(
     size, channels = preprocessing.size, preprocessing.channels
     nothing = Samples(Resident(torch.empty(0, size, size, channels, dtype=torch.uint8)), torch.empty(0))
     random = Randomness(settings.seed)
-    return ExecutionContext(alone(), samples or nothing, transform(preprocessing), random, settings.backbone, init=init)
+    return ExecutionContext(
+        SingleDevice(), samples or nothing, transform(preprocessing), random, settings.backbone, init=init
+    )

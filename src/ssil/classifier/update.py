@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import torch
 
 from ssil.classifier.classifier_settings import FIXED, ModelSettings, make_settings
-from ssil.classifier.feature_extraction import WholeNetwork, ignore_progress, trained_network
+from ssil.classifier.feature_extraction import WholeNetwork, trained_network
 from ssil.classifier.holdout import BUDGET_SHARE, HoldoutResult, evaluate, hold_out, holdout_scores
 from ssil.classifier.images import ImageFile, ImagesByClass, LabelledImages
 from ssil.classifier.prediction import Classifier
@@ -25,7 +25,7 @@ from ssil.learning import memory as memories
 from ssil.learning.engine import learn, start
 from ssil.learning.memory import FixedBudget, Memory
 from ssil.learning.snapshot import MAIN, Snapshot
-from ssil.learning.task import Pace, Progress, Task, Watch
+from ssil.learning.task import Observer, Progress, ProgressReport, Task, ignore_progress
 from ssil.nn.pretrained import Pretrained
 
 SIZE_SAMPLE = 200
@@ -54,7 +54,7 @@ def update(
     classifier: Classifier | None,
     settings: ModelSettings,
     images: LabelledImages,
-    watch: Watch | None = None,
+    watch: Observer | None = None,
     init: Pretrained | None = None,
     minutes: float | None = None,
 ) -> Update:
@@ -185,7 +185,7 @@ class _TrainingData:
 
 
 def _train(
-    previous: Snapshot | None, data: _TrainingData, network: WholeNetwork, settings: ModelSettings, watch: Watch
+    previous: Snapshot | None, data: _TrainingData, network: WholeNetwork, settings: ModelSettings, watch: Observer
 ) -> Snapshot:
     """Train with the settings' method, from the previous model or from first weights."""
     method, context = settings.configured().method, network.context(data.samples)
@@ -196,12 +196,12 @@ def _train(
 
 
 def _with_fitting_epochs(
-    settings: ModelSettings, seconds: float, train: Callable[[ModelSettings, Watch], Snapshot], *, first: bool
+    settings: ModelSettings, seconds: float, train: Callable[[ModelSettings, Observer], Snapshot], *, first: bool
 ) -> ModelSettings:
     """Return the settings with as many epochs as fit into `seconds`, after timing `train` for a short while."""
     times, shares = list[float](), list[float]()
 
-    def probe(_: Progress, pace: Pace) -> None:
+    def probe(_: Progress, pace: ProgressReport) -> None:
         times.append(time.monotonic())
         shares.append(pace.done)
         if times[-1] - times[0] > PROBE_SECONDS:

@@ -17,7 +17,7 @@ from ssil.cli.terminal import Json, Trust, console, duration, json_line, require
 if TYPE_CHECKING:
     from ssil.classifier.edits import PublishedUpdate
     from ssil.classifier.update import Update
-    from ssil.learning.task import Pace, Progress, Watch
+    from ssil.learning.task import Observer, Progress, ProgressReport
 
 MAX_LISTED = 10
 """How many remarks, and classes that got worse, are printed."""
@@ -97,14 +97,14 @@ def learn(
 
 
 @contextmanager
-def _progress(silent: bool) -> Iterator[tuple[Callable[[int, int], None], "Watch"]]:
+def _progress(silent: bool) -> Iterator[tuple[Callable[[int, int], None], "Observer"]]:
     """Yield the callbacks of reading images and of training, which move a bar and stop at Ctrl-C."""
 
     def on_progress(done: int, files: int) -> None:
         display.update("reading the images", done, files)
         stop_if_interrupted()
 
-    def watch(_: "Progress", pace: "Pace") -> None:
+    def watch(_: "Progress", pace: "ProgressReport") -> None:
         display.update("learning", pace.done, 1.0)
         stop_if_interrupted()
 

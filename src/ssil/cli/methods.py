@@ -12,7 +12,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from ssil.cli.terminal import Json, console, json_line, table
-from ssil.learning.method import Needs
+from ssil.learning.method import Requirements
 from ssil.learning.registry import PROFILES, Recipe, find_recipe, recipes
 from ssil.learning.schedule import Training
 
@@ -86,10 +86,10 @@ def described(doc: str) -> tuple[str, dict[str, str]]:
     return "\n\n".join(" ".join(part.split()) for part in paragraphs), {name: text for name, _, text in entries}
 
 
-def _needs(recipe: Recipe) -> Needs | None:
+def _needs(recipe: Recipe) -> Requirements | None:
     """Return what a method needs; None if that depends on options without defaults."""
     required = any(default is ... for _, default in recipe.options.values())
-    return None if required else recipe.build(Training()).needs()
+    return None if required else recipe.build(Training()).requirements()
 
 
 def _needs_text(recipe: Recipe) -> str:

@@ -19,7 +19,7 @@ from ssil.cli.run_tables import run_table, run_title, summary_line, task_line, t
 from ssil.cli.terminal import console, json_line
 from ssil.learning.execution import keep_freed_memory
 from ssil.learning.snapshot import MAIN
-from ssil.learning.task import Pace
+from ssil.learning.task import ProgressReport
 
 RunsTable = Callable[[Sequence[Record]], RenderableType]
 """Return a table of runs: those that are finished, and last the one that is training."""
@@ -61,7 +61,7 @@ class RunProgress(RunObserver, ExitStack):
         self.display.log(run_title(record))
         self._update_stream()
 
-    def pace(self, task: int, pace: Pace) -> None:
+    def pace(self, task: int, pace: ProgressReport) -> None:
         """Show a finished step."""
         epoch = f"{f'{pace.phase}, ' if pace.parts > 1 else ''}epoch {min(pace.epoch + 1, pace.epochs)}/{pace.epochs}"
         if task != self.task:
@@ -87,7 +87,7 @@ class RunProgress(RunObserver, ExitStack):
         """Return whether Ctrl-C was pressed."""
         return self.interrupts.requested
 
-    def _update_stream(self, pace: Pace | None = None) -> None:
+    def _update_stream(self, pace: ProgressReport | None = None) -> None:
         run = len(self.records)
         name = f"run {run}/{self.runs}" if self.runs > 1 else "stream"
         self.display.update(name, run - 1 + share_done(self.records[-1], pace), self.runs)

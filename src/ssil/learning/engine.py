@@ -8,18 +8,12 @@ from ssil.learning.batches import Pool
 from ssil.learning.execution import ExecutionContext
 from ssil.learning.memory import Memory
 from ssil.learning.method import Method, Phase, Stage
-from ssil.learning.model_state import fresh, initial_network, place_scorers
+from ssil.learning.model_state import initial_network, place_scorers
 from ssil.learning.processes import broadcast_module
 from ssil.learning.snapshot import Scorer, Snapshot, TaskState, freeze
-from ssil.learning.task import Observer, Progress, ProgressReport, Task
+from ssil.learning.task import Observer, Progress, Task, ignore_progress
 from ssil.learning.trainer import Trainer
 from ssil.nn.network import Network
-
-__all__ = ["fresh", "learn", "start"]
-
-
-def no_observer(progress: Progress, report: ProgressReport) -> None:
-    """Do nothing."""
 
 
 def start(method: Method, snapshot: Snapshot | None, task: Task, context: ExecutionContext) -> Progress:
@@ -43,7 +37,7 @@ def learn(
     task: Task,
     context: ExecutionContext,
     progress: Progress | None = None,
-    observer: Observer = no_observer,
+    observer: Observer = ignore_progress,
 ) -> Snapshot:
     """Learn one task and return the resulting model.
 

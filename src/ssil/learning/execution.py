@@ -15,7 +15,7 @@ from ssil.data.augmentation import Transform
 from ssil.data.cache import Arrays, cache_dir, cached
 from ssil.data.prefetch import ahead
 from ssil.data.resident_images import Unchanged, vectors
-from ssil.learning.processes import AnyFabric, SingleDevice, gather, local_share, total
+from ssil.learning.processes import AnyFabric, gather, local_share, total
 from ssil.nn.network import Network, Output
 from ssil.nn.pretrained import Pretrained
 from ssil.nn.resnet import Norm
@@ -112,8 +112,6 @@ class ExecutionContext:
 
         return torch.from_numpy(cached(name, build)["features"]).to(self.device)
 
-    looks = batched_outputs  # former name, until all callers have the new one
-
 
 M_TRIM_THRESHOLD, M_MMAP_MAX = -1, -4
 """Parameters of the GNU C library's `mallopt`."""
@@ -129,6 +127,3 @@ def keep_freed_memory(limit: int = 2**30) -> None:
         library = ctypes.CDLL("libc.so.6")
         library.mallopt(M_MMAP_MAX, 0)
         library.mallopt(M_TRIM_THRESHOLD, limit)
-
-
-alone = SingleDevice  # former name, until all callers have the new one

@@ -12,7 +12,7 @@ from ssil.core.classes import ClassTable
 from ssil.core.randomness import Randomness
 from ssil.learning.batches import Pool
 from ssil.learning.memory import by_class, random_selection
-from ssil.learning.method import Choice
+from ssil.learning.method import ImageSelection
 
 Groups = dict[int, Tensor]
 """Indices of images by class."""
@@ -60,7 +60,7 @@ def hold_out_in_total(pool: Pool, classes: ClassTable, random: Randomness, share
     )
 
 
-def all_but(held_out: Choice) -> Choice:
+def all_but(held_out: ImageSelection) -> ImageSelection:
     """Return the selection of all images that `held_out` does not select."""
 
     def select(pool: Pool, classes: ClassTable, random: Randomness) -> Pool:

@@ -124,7 +124,7 @@ class Method:
     """The exemplars that the method uses: none, as many as the run's memory budget allows, or all images."""
     final_relu: bool = True
     """Whether the backbone's features end with a ReLU; cosine heads need negative values too."""
-    chain: Hashable = None
+    training_key: Hashable = None
     """Methods with equal values other than None train identically, and can share one training."""
 
     def __post_init__(self) -> None:
@@ -154,11 +154,3 @@ class Method:
 
     def _second_plan(self) -> TaskPlan:
         return self.plan(ClassTable(("?",) * 4, (0, 2, 4)))
-
-    needs = requirements  # former name, until all callers have the new one
-
-
-Moment = StepPosition  # former names, as above
-Choice = ImageSelection
-Parts = TaskPlan
-Needs = Requirements

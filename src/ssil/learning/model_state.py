@@ -75,6 +75,3 @@ def split_groups(tensors: Mapping[str, Tensor]) -> dict[str, dict[str, Tensor]]:
         group, _, name = key.partition("/")
         groups.setdefault(group, {})[name] = tensor
     return groups
-
-
-fresh, joined, grouped = initial_network, join_groups, split_groups  # former names, until all callers have the new ones

@@ -236,15 +236,3 @@ def _wait_until(condition: Callable[[], bool], seconds: float) -> None:
     end = time.monotonic() + seconds
     while time.monotonic() < end and not condition():
         time.sleep(0.1)
-
-
-# Former names, until all callers have the new ones.
-launched, agree, agree_on, share, gathered, same, together = (
-    launch,
-    broadcast,
-    broadcast_module,
-    local_share,
-    gather,
-    all_equal,
-    ending_together,
-)

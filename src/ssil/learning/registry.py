@@ -1,4 +1,4 @@
-"""Methods by name: a recipe function is found by its name, and its signature is its options, its help, its docs."""
+"""Methods by name. A recipe is a function that builds a `Method`; its signature defines the method's options."""
 
 import inspect
 import pkgutil
@@ -15,11 +15,17 @@ from pydantic import ConfigDict, ValidationError, create_model
 from ssil.core import plugins
 from ssil.core.errors import UserError, did_you_mean
 from ssil.learning.method import Method
-from ssil.learning.schedule import Training, scale_milestones
+from ssil.learning.schedule import Training, override_settings
 from ssil.learning.snapshot import MAIN
 
 PROFILES = ("paper", "official", "quick")
-"""The text's values; what the authors' code really runs; a short schedule for a CPU."""
+"""The settings in the paper's text; those of its authors' code; a short schedule for a CPU."""
+
+METHODS = "ssil.methods"
+"""The package of the built-in methods. Importing one of its modules registers the methods defined there."""
+
+RESERVED = frozenset({"arrays", "checkpoint"})
+"""Sub-directories of a run directory; methods that share a training have one sub-directory each beside these."""
 
 _QUICK: dict[str, Any] = {"epochs": 8, "batch": 64}
 _OFFICIAL: dict[str, Any] = {"new_head_init": "zero"}
@@ -28,13 +34,13 @@ TRAINING_FIELDS = frozenset(entry.name for entry in fields(Training))
 
 @dataclass(frozen=True)
 class Recipe:
-    """A registered method: how to build it, and what the profiles change in its settings."""
+    """A registered method: the function that builds it, and the settings of each profile."""
 
     name: str
     build: Callable[..., Method]
-    paper: Mapping[str, Any]
-    official: Mapping[str, Any]
-    quick: Mapping[str, Any]
+    paper: Mapping[str, Any] = field(default_factory=dict)
+    official: Mapping[str, Any] = field(default_factory=dict)
+    quick: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def summary(self) -> str:
@@ -43,17 +49,17 @@ class Recipe:
 
     @property
     def options(self) -> dict[str, tuple[Any, Any]]:
-        """The type and the default of each option; `...` where it has none and must be given."""
+        """The type and the default of each option; the default is `...` if the option must be given."""
         parameters = list(inspect.signature(self.build).parameters.values())[1:]
         return {p.name: (p.annotation, ... if p.default is p.empty else p.default) for p in parameters}
 
     def settings(self, profile: str) -> dict[str, Any]:
-        """What a profile says: training settings and options, as changes to the defaults."""
+        """Return the training settings and options that differ from the defaults under a profile."""
         extra: dict[str, dict[str, Any]] = {
             "official": {**_OFFICIAL, **self.official},
             "quick": {**_QUICK, **self.quick},
         }
-        return scaled(dict(self.paper), extra.get(profile, {}))
+        return override_settings(self.paper, extra.get(profile, {}))
 
 
 RECIPES: dict[str, Recipe] = {}
@@ -65,10 +71,12 @@ def register(
     official: Mapping[str, Any] | None = None,
     quick: Mapping[str, Any] | None = None,
 ) -> Callable[[Callable[..., Method]], Callable[..., Method]]:
-    """Register a recipe under its function's name.
+    """Return a decorator that registers a recipe under its function's name.
 
-    `paper` holds what differs from `Training`'s defaults or the function's own; `official` what the authors'
-    code changes on top of that; `quick` what a short schedule asks for.
+    Args:
+        paper: Training settings and options that differ from the defaults of `Training` and of the function.
+        official: Changes to `paper` that the authors' code makes.
+        quick: Changes to `paper` for a short schedule.
     """
 
     def add(build: Callable[..., Method]) -> Callable[..., Method]:
@@ -79,7 +87,7 @@ def register(
     return add
 
 
-def setting(
+def register_variant(
     build: Callable[..., Method],
     name: str,
     summary: str,
@@ -87,56 +95,25 @@ def setting(
     official: Mapping[str, Any] | None = None,
     **changed: Any,
 ) -> None:
-    """Register a named setting of a recipe: `changed` from its defaults; of its options only these can be given."""
+    """Register a recipe with other defaults under a name of its own.
 
-    def named(training: Training, **given: Any) -> Method:
+    Args:
+        build: The recipe.
+        name: The name of the variant.
+        summary: The first line of its documentation.
+        options: The recipe's options that remain options of the variant.
+        official: Settings of the authors' code, as for `register`.
+        **changed: The defaults of options that differ from the recipe's.
+    """
+
+    def variant(training: Training, **given: Any) -> Method:
         return build(training, **changed | given)
 
     training, *parameters = inspect.signature(build).parameters.values()
     free = [p.replace(default=changed.get(p.name, p.default)) for p in parameters if p.name in {*options}]
-    named.__name__, named.__doc__ = name, summary
-    named.__signature__ = inspect.Signature([training, *free])  # type: ignore[attr-defined]
-    register(official=official)(named)
-
-
-def scaled(base: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
-    """`base` with `changes`; milestones and later epochs follow a change of the epochs unless they are given."""
-    merged = {**base, **changes}
-    before = replace(Training(), **{key: value for key, value in base.items() if key in TRAINING_FIELDS})
-    wanted = merged.get("epochs", before.epochs)
-    if "epochs" in changes and "milestones" not in changes:
-        merged["milestones"] = scale_milestones(before.milestones, before.epochs, wanted)
-    if "epochs" in changes and "later_epochs" not in changes and before.later_epochs is not None:
-        merged["later_epochs"] = max(1, round(before.later_epochs * wanted / before.epochs))
-    return merged
-
-
-RESERVED = frozenset({"arrays", "checkpoint"})
-"""Folders of a run's directory, where each rider has one too."""
-
-
-@dataclass(frozen=True)
-class ConfiguredMethod:
-    """A method with every setting resolved."""
-
-    name: str
-    """As it was asked for: a name, or my_file.py:my_method."""
-    method: Method
-    training: Training
-    options: dict[str, Any]
-    defaults: dict[str, Any]
-    """Of the options: what a record that was left before an option existed was made with."""
-    riders: Mapping[str, "ConfiguredMethod"] = field(default_factory=dict)
-    """The methods that share its training; the method has a scorer under each one's name."""
-
-    @property
-    def folder(self) -> str:
-        """Its own name, without that of a file: where its record is if it is not the run's first."""
-        return self.name.rpartition(":")[2]
-
-
-METHODS = "ssil.methods"
-"""The folder of the built-in methods. Importing one of its files registers what the file defines."""
+    variant.__name__, variant.__doc__ = name, summary
+    variant.__signature__ = inspect.Signature([training, *free])  # type: ignore[attr-defined]
+    register(official=official)(variant)
 
 
 @cache
@@ -146,7 +123,7 @@ def _import_all_methods() -> None:
 
 
 def _import_method(name: str) -> None:
-    """Import the file of a built-in method; all files if none has this name, since a file may define several."""
+    """Import the module of a built-in method; all modules if none has this name, since a module may define several."""
     if name.isidentifier() and find_spec(f"{METHODS}.{name}"):
         import_module(f"{METHODS}.{name}")
     else:
@@ -154,17 +131,37 @@ def _import_method(name: str) -> None:
 
 
 def recipes() -> dict[str, Recipe]:
-    """All methods of the package, by name."""
+    """Return all built-in methods by name."""
     _import_all_methods()
     return dict(sorted(RECIPES.items()))
 
 
 def find_recipe(name: str) -> Recipe:
-    """A method of the package, of an installed plug-in, or of a file (`my_file.py:my_method`)."""
+    """Return a built-in method, one of an installed package, or one of a file (`my_file.py:my_method`)."""
     _import_method(name)
     build = plugins.find("method", name, {key: recipe.build for key, recipe in sorted(RECIPES.items())})
     registered = RECIPES.get(build.__name__)
-    return registered if registered and registered.build is build else Recipe(name, build, {}, {}, {})
+    return registered if registered and registered.build is build else Recipe(name, build)
+
+
+@dataclass(frozen=True)
+class ConfiguredMethod:
+    """A method with all its settings."""
+
+    name: str
+    """The name that was asked for, or my_file.py:my_method."""
+    method: Method
+    training: Training
+    options: dict[str, Any]
+    defaults: dict[str, Any]
+    """The defaults of the options, which hold for a record written before an option existed."""
+    sharing: Mapping[str, "ConfiguredMethod"] = field(default_factory=dict)
+    """The methods that share this one's training, by name. `method` has a scorer under each of these names."""
+
+    @property
+    def folder(self) -> str:
+        """The method's name without a file's: its sub-directory if it shares another method's training."""
+        return self.name.rpartition(":")[2]
 
 
 def configure(
@@ -174,7 +171,17 @@ def configure(
     options: Mapping[str, Any] | None = None,
     increments: int | None = None,
 ) -> ConfiguredMethod:
-    """A method under a profile, with the user's own settings on top; `ft,il2m` lets the second ride on the first.
+    """Return a method with the settings of a profile and the user's own.
+
+    Args:
+        name: The method; or several, separated by commas, of which the others share the first one's training.
+        profile: One of `PROFILES`.
+        training: Fields of `Training` that override the profile.
+        options: Options of the methods that override the profile.
+        increments: T, the number of increments of the stream, if it is known.
+
+    Raises:
+        UserError: A name, an option or its value is wrong, or the methods can't share a training.
 
     >>> sorted(configure("ft,il2m,scail").method.scorers)
     ['il2m', 'main', 'scail']
@@ -186,28 +193,16 @@ def configure(
     given = dict(options or {})
     _refuse_unknown(given, found)
 
-    def ready(reference: str, recipe: Recipe) -> ConfiguredMethod:
-        theirs = {key: value for key, value in given.items() if key in recipe.options}
-        return _configured(reference, recipe, profile, training or {}, theirs, increments)
+    def configured(reference: str, recipe: Recipe) -> ConfiguredMethod:
+        own = {key: value for key, value in given.items() if key in recipe.options}
+        return _configured(reference, recipe, profile, training or {}, own, increments)
 
-    first, *riders = map(ready, names, found)
-    return reduce(_joined, riders, first)
-
-
-def _joined(first: ConfiguredMethod, rider: ConfiguredMethod) -> ConfiguredMethod:
-    """The first method, with the rider's scorer under the rider's name."""
-    name = rider.folder
-    if name in first.method.scorers or name in RESERVED:
-        raise UserError(f"method: another part of the run is called {name!r}; give the method another name")
-    if first.method.chain is None or first.method.chain != rider.method.chain:
-        raise UserError(
-            f"method: {name} does not train as {first.name} does, so they can't share a run; run each alone"
-        )
-    scorers = {**first.method.scorers, name: rider.method.scorers[MAIN]}
-    return replace(first, method=replace(first.method, scorers=scorers), riders={**first.riders, name: rider})
+    first, *others = map(configured, names, found)
+    return reduce(_share_training, others, first)
 
 
 def _refuse_unknown(options: Mapping[str, Any], found: Sequence[Recipe]) -> None:
+    """Raise UserError if none of the recipes has an option of a given name."""
     known = list(dict.fromkeys(option for recipe in found for option in recipe.options))
     for name in options:
         if name not in known:
@@ -224,15 +219,15 @@ def _configured(
     increments: int | None,
 ) -> ConfiguredMethod:
     base = recipe.settings(profile)
-    ours = {key: value for key, value in base.items() if key in TRAINING_FIELDS}
-    resolved = Training(**scaled(ours, dict(training)), increments=increments)
+    base_training = {key: value for key, value in base.items() if key in TRAINING_FIELDS}
+    resolved = Training(**override_settings(base_training, training), increments=increments)
     chosen = _validated(recipe, {**{k: v for k, v in base.items() if k not in TRAINING_FIELDS}, **options})
     defaults = {option: default for option, (_, default) in recipe.options.items()}
     return ConfiguredMethod(name, recipe.build(resolved, **chosen), resolved, chosen, defaults)
 
 
 def _validated(recipe: Recipe, options: Mapping[str, Any]) -> dict[str, Any]:
-    """The options with their types checked and their defaults filled in."""
+    """Return all options of a recipe, with defaults where none is given; raise UserError if a type does not fit."""
     model: Any = create_model(recipe.name, __config__=ConfigDict(extra="forbid"), **typing.cast(Any, recipe.options))
     try:
         return dict(model(**options))
@@ -242,3 +237,16 @@ def _validated(recipe: Recipe, options: Mapping[str, Any]) -> dict[str, Any]:
             wanted = first["loc"][0]
             raise UserError(f"options: {recipe.name} needs {wanted!r}; give --option {wanted}=VALUE") from None
         raise UserError(f"options.{first['loc'][0]}: {first['input']!r} does not fit: {first['msg']}") from None
+
+
+def _share_training(first: ConfiguredMethod, other: ConfiguredMethod) -> ConfiguredMethod:
+    """Return the first method with the other one's main scorer under the other one's name."""
+    name = other.folder
+    if name in first.method.scorers or name in RESERVED:
+        raise UserError(f"method: another part of the run is called {name!r}; give the method another name")
+    if first.method.training_key is None or first.method.training_key != other.method.training_key:
+        raise UserError(
+            f"method: {name} does not train as {first.name} does, so they can't share a run; run each alone"
+        )
+    scorers = {**first.method.scorers, name: other.method.scorers[MAIN]}
+    return replace(first, method=replace(first.method, scorers=scorers), sharing={**first.sharing, name: other})

@@ -1,15 +1,18 @@
-"""How long and how fast a method trains: the settings of a run, and the schedule of one task."""
+"""Epochs and learning rates: the training settings of a run, the schedule of one task, and scaling of both."""
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
 from math import cos, pi
-from typing import Literal
+from typing import Any, Literal
 
 from ssil.core.errors import UserError
 
 
 @dataclass(frozen=True)
 class Schedule:
-    """SGD for some epochs; the learning rate changes before the (0-based) epoch equal to a milestone.
+    """SGD for some epochs: `lr` has one value before the first milestone, and one from each milestone on.
+
+    Epochs are counted from 0: a milestone 4 changes the learning rate before the fifth epoch.
 
     >>> Schedule(epochs=8, lr=(0.1, 0.03, 0.01), milestones=(4, 7)).lr_at(4)
     0.03
@@ -24,11 +27,11 @@ class Schedule:
     weight_decay: float = 1e-4
 
     def lr_at(self, epoch: int) -> float:
-        """The learning rate of an epoch."""
+        """Return the learning rate of an epoch, counted from 0."""
         return self.lr[sum(epoch >= milestone for milestone in self.milestones)]
 
     def annealed(self) -> "Schedule":
-        """The same epochs and first rate, falling along half a cosine, which would reach 0 after the last epoch.
+        """Return cosine annealing over the same epochs: lr[0] * (1 + cos(pi * epoch / epochs)) / 2.
 
         >>> Schedule(epochs=2, lr=(0.1,)).annealed().lr
         (0.1, 0.05)
@@ -43,9 +46,9 @@ class Training:
 
     epochs: int = 100
     later_epochs: int | None = None
-    """Epochs of the tasks after the first, where they differ."""
+    """Epochs of each task after the first; None for `epochs`."""
     lr: float | tuple[float, ...] = 0.1
-    """One value that decays at each milestone, or a value for each stretch between milestones."""
+    """One value, multiplied by `decay` at each milestone; or the value before and from each milestone on."""
     milestones: tuple[int, ...] = (40, 80)
     decay: float = 0.1
     lr_by_task: bool = False
@@ -54,9 +57,9 @@ class Training:
     momentum: float = 0.9
     weight_decay: float = 1e-4
     new_head_init: Literal["default", "zero"] = "default"
-    """Rows of new classes: PyTorch's linear initialisation, or zero (what the authors' code amounts to)."""
+    """The head's rows of new classes: PyTorch's linear initialisation, or zero (see `LinearHead`)."""
     increments: int | None = None
-    """T, the stream's number of increments; None where nobody knows how many tasks will come."""
+    """T, the number of increments of the stream; None if the number of tasks is not known."""
 
     def __post_init__(self) -> None:
         if isinstance(self.lr, tuple) and len(self.lr) != len(self.milestones) + 1:
@@ -67,7 +70,9 @@ class Training:
 
     @property
     def replay(self) -> int:
-        """N_M, the exemplars of a replay batch: 16, 32, 64 for T = 20, 10, 5 at N_D = 128; N_D / 4 for unknown T.
+        """N_M, the number of exemplars in a replay batch: 2.5 * N_D / T, or N_D / 4 if T is not known.
+
+        The paper has 16, 32 and 64 for T = 20, 10 and 5 at N_D = 128.
 
         >>> [Training(increments=T).replay for T in (20, 10, 5)]
         [16, 32, 64]
@@ -75,7 +80,7 @@ class Training:
         return max(1, round(2.5 * self.batch / self.increments) if self.increments else self.batch // 4)
 
     def schedule(self, task: int) -> Schedule:
-        """The schedule of a task (counted from 1); milestones shrink with the epochs of later tasks."""
+        """Return the schedule of a task, counted from 1. Milestones are scaled to the epochs of later tasks."""
         epochs = self.epochs if task == 1 or self.later_epochs is None else self.later_epochs
         milestones = scale_milestones(self.milestones, self.epochs, epochs)
         lrs = self.lr if isinstance(self.lr, tuple) else _decayed(self.lr, self.decay, len(milestones))
@@ -85,7 +90,14 @@ class Training:
     def tuning(
         self, epochs: int, of: int, lr: float, milestones: tuple[int, ...] = (), wanted: int | None = None
     ) -> Schedule:
-        """A shorter phase after the main one: so many `epochs` where the main phase has `of`; both shrink together.
+        """Return the schedule of a shorter phase after the main one.
+
+        Args:
+            epochs: Its epochs, if the main phase has `of` epochs; scaled to the main phase's actual epochs.
+            of: See `epochs`.
+            lr: Its first learning rate.
+            milestones: Its milestones at `epochs`, scaled too.
+            wanted: Its epochs whatever the main phase has, if given.
 
         >>> Training(epochs=8).tuning(30, of=40, lr=0.01, milestones=(10, 20)).milestones
         (2, 4)
@@ -96,13 +108,45 @@ class Training:
 
 
 def _decayed(lr: float, decay: float, times: int) -> tuple[float, ...]:
+    """Return lr * decay^n for n from 0 to `times`."""
     return tuple(lr * decay**n for n in range(times + 1))
 
 
 def scale_milestones(milestones: tuple[int, ...], epochs: int, wanted: int) -> tuple[int, ...]:
-    """The milestones of a schedule of `epochs` stretched or shrunk to the `wanted` epochs; the first rate keeps one.
+    """Return milestones for `wanted` epochs, in proportion to those for `epochs`; none is before epoch 1.
 
     >>> scale_milestones((40, 80), 100, 25), scale_milestones((40, 80), 100, 1)
     ((10, 20), (1, 1))
     """
     return tuple(max(1, round(milestone * wanted / epochs)) for milestone in milestones)
+
+
+def scale_settings(settings: Mapping[str, Any], epochs: int, wanted: int) -> dict[str, Any]:
+    """Return training settings for `epochs` scaled to `wanted` epochs: milestones and later epochs, if there are any.
+
+    >>> scale_settings({"lr": 0.1, "milestones": (40, 80), "later_epochs": 50}, 100, 10)
+    {'lr': 0.1, 'milestones': (4, 8), 'later_epochs': 5}
+    """
+    scaled = dict(settings)
+    if scaled.get("milestones") is not None:
+        scaled["milestones"] = scale_milestones(tuple(scaled["milestones"]), epochs, wanted)
+    if scaled.get("later_epochs") is not None:
+        scaled["later_epochs"] = max(1, round(scaled["later_epochs"] * wanted / epochs))
+    return scaled
+
+
+def override_settings(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the training settings `base` with `changes`.
+
+    If the epochs change, milestones and later epochs that are not in `changes` are scaled, `Training`'s defaults too.
+
+    >>> override_settings({"lr": 0.5}, {"epochs": 10})
+    {'lr': 0.5, 'epochs': 10, 'milestones': (4, 8)}
+    """
+    merged = {**base, **changes}
+    if "epochs" in changes:
+        before = {**asdict(Training()), **base}
+        follow = {name: before[name] for name in ("milestones", "later_epochs") if name not in changes}
+        scaled = scale_settings(follow, before["epochs"], changes["epochs"])
+        merged.update({name: value for name, value in scaled.items() if value is not None})
+    return merged

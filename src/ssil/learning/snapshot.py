@@ -140,6 +140,3 @@ class TaskState:
     def features(self, indices: Tensor) -> Tensor:
         """Return the current network's features of training images; faster than `outputs` with many classes."""
         return self.evaluate(self.network.headless(), indices).features
-
-
-Work = TaskState  # former name, until all callers have the new one

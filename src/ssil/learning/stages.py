@@ -12,9 +12,9 @@ from torch.nn import functional as F
 
 from ssil.core.classes import ClassTable
 from ssil.learning.batches import Mixed
-from ssil.learning.method import Method, Moment, Parts, Phase, Stage, cross_entropy
+from ssil.learning.method import Method, Phase, Stage, StepPosition, TaskPlan, cross_entropy
 from ssil.learning.schedule import Training
-from ssil.learning.snapshot import MAIN, Scorer, Work
+from ssil.learning.snapshot import MAIN, Scorer, TaskState
 from ssil.nn.heads import LinearHead
 
 HeadStart = Literal["keep", "reset"]
@@ -24,38 +24,38 @@ HeadStart = Literal["keep", "reset"]
 def fine_tuning(training: Training, head_start: HeadStart, scorer: Callable[[], Scorer]) -> Method:
     """Cross-entropy on new images and exemplars in mixed batches: FT, and with other scorers IL2M and ScaIL.
 
-    As their `chain` is equal, methods that differ only in the scorer can share one training.
+    As their `training_key` is equal, methods that differ only in the scorer can share one training.
     """
 
-    def plan(classes: ClassTable) -> Parts:
+    def plan(classes: ClassTable) -> TaskPlan:
         main = Phase("main", cross_entropy, Mixed(training.batch), training.schedule(classes.task))
         return (Stage("reset", reset_head), main) if head_start == "reset" and classes.old else (main,)
 
     head = partial(LinearHead, init=training.new_head_init)
-    return Method(plan, head, {MAIN: scorer}, chain=("ft", training, head_start))
+    return Method(plan, head, {MAIN: scorer}, training_key=("ft", training, head_start))
 
 
 @torch.no_grad()
-def reset_head(work: Work) -> None:
+def reset_head(state: TaskState) -> None:
     """Draw the whole head anew, rows of old classes included (FT's and WA's authors)."""
-    head = work.network.head
+    head = state.network.head
     empty = deepcopy(head)
     empty.weight.data = head.weight[:0]  # the first rows of a head never start at zero
-    for name, rows in empty.new_rows(head.classes, work.random.at("head")).items():
+    for name, rows in empty.new_rows(head.classes, state.random.at("head")).items():
         getattr(head, name).copy_(rows)
 
 
-def keep_old_rows(work: Work, _: Moment) -> None:
+def keep_old_rows(state: TaskState, _: StepPosition) -> None:
     """Set the head's rows of old classes back to what they were before the task (LUCIR, PODNet, UW's teacher C)."""
-    if work.previous:
-        for name, before in work.previous.network.head.named_parameters():
+    if state.previous:
+        for name, before in state.previous.network.head.named_parameters():
             if before.dim():  # a scale has no rows, and is trained on
-                getattr(work.network.head, name)[: len(before)] = before
+                getattr(state.network.head, name)[: len(before)] = before
 
 
-def unit_features(work: Work, indices: Tensor) -> Tensor:
+def unit_features(state: TaskState, indices: Tensor) -> Tensor:
     """The features of training images, brought to length 1 (LUCIR, PODNet)."""
-    return F.normalize(work.features(indices))
+    return F.normalize(state.features(indices))
 
 
 def k_means_centres(features: Tensor, count: int, seed: int) -> Tensor:

@@ -73,8 +73,6 @@ class Progress:
                 where = f"task {task}, epoch {self.epoch + 1}"
                 raise UserError(f"{name} became {total.item()} in {where}; try a smaller --lr")
 
-    agree = average_sums  # former name, until all callers have the new one
-
 
 @dataclass(frozen=True)
 class ProgressReport:
@@ -104,5 +102,6 @@ class ProgressReport:
 Observer = Callable[[Progress, ProgressReport], None]
 """Called after every step, and after every epoch with step 0 of the next epoch."""
 
-Pace = ProgressReport  # former names, until all callers have the new ones
-Watch = Observer
+
+def ignore_progress(progress: Progress, report: ProgressReport) -> None:
+    """Do nothing: an observer for callers that need none."""

@@ -12,10 +12,10 @@ from ssil.core.classes import ClassTable
 from ssil.learning import losses
 from ssil.learning.batches import Mixed
 from ssil.learning.image_selection import all_but, hold_out_in_total, hold_out_per_class
-from ssil.learning.method import Count, Method, Momentum, Parts, Phase, Rate, Stage, Temperature, Term, mean
+from ssil.learning.method import Count, Method, Momentum, Phase, Rate, Stage, TaskPlan, Temperature, Term, mean
 from ssil.learning.registry import register
 from ssil.learning.schedule import Training
-from ssil.learning.snapshot import MAIN, Scorer, Step, Work
+from ssil.learning.snapshot import MAIN, Scorer, Step, TaskState
 from ssil.nn.heads import LinearHead
 from ssil.nn.network import Output
 
@@ -46,9 +46,9 @@ class Correction(Scorer):
         return torch.cat([old, self.alpha * new + self.beta], 1)
 
 
-def forget(work: Work) -> None:
+def forget(state: TaskState) -> None:
     """Set alpha = 1 and beta = 0 at the start of a task; the teacher keeps its own correction."""
-    work.scorers[MAIN].restore(Correction().state_dict())
+    state.scorers[MAIN].restore(Correction().state_dict())
 
 
 def bias_loss(step: Step, beta_penalty: float) -> dict[str, Term]:
@@ -113,7 +113,7 @@ def bic(
         trained="scorer",
     )
 
-    def plan(classes: ClassTable) -> Parts:
+    def plan(classes: ClassTable) -> TaskPlan:
         main = Phase(
             "main",
             loss=partial(distillation_loss, temperature=temperature),

@@ -10,10 +10,10 @@ import torch
 from ssil.core.classes import ClassTable
 from ssil.learning import image_selection, losses
 from ssil.learning.batches import Mixed
-from ssil.learning.method import Count, Hook, Method, Moment, Phase, Rate, Temperature, Term, mean
+from ssil.learning.method import Count, Hook, Method, Phase, Rate, StepPosition, Temperature, Term, mean
 from ssil.learning.registry import register
 from ssil.learning.schedule import Training
-from ssil.learning.snapshot import Step, Work
+from ssil.learning.snapshot import Step, TaskState
 from ssil.nn.heads import LinearHead
 
 
@@ -93,11 +93,11 @@ def _multiples(classes: ClassTable) -> tuple[int, ...]:
     return tuple(sorted({min(number * classes.new, classes.old) for number in range(classes.task)}))
 
 
-def _add_noise(work: Work, moment: Moment, epochs_before: int) -> None:
+def _add_noise(state: TaskState, moment: StepPosition, epochs_before: int) -> None:
     """Add Gaussian noise that decays with the epochs of a task, which count from 1 and on through fine-tuning."""
     epoch = epochs_before + moment.epoch + 1
     deviation = 0.3 / (1 + epoch) ** 0.55 / moment.images  # eta, gamma as in the paper, the batch as in its code
-    generator = work.random.at("noise", moment.epoch, moment.step)
-    for parameter in work.network.parameters():
+    generator = state.random.at("noise", moment.epoch, moment.step)
+    for parameter in state.network.parameters():
         if parameter.grad is not None:
             parameter.grad += deviation * torch.randn(parameter.shape, generator=generator).to(parameter.grad)

@@ -15,7 +15,7 @@ from ssil.learning.memory import by_class, random_selection
 from ssil.learning.method import Method, Phase, Temperature, Term, cross_entropy, mean
 from ssil.learning.registry import register
 from ssil.learning.schedule import Training
-from ssil.learning.snapshot import MAIN, Scorer, Step, Work
+from ssil.learning.snapshot import MAIN, Scorer, Step, TaskState
 from ssil.learning.stages import updated_rows
 from ssil.nn.heads import LinearHead
 from ssil.nn.network import Output
@@ -46,23 +46,23 @@ class NearestMean(Scorer):
         return 2 * features @ self.means.T - squares
 
     @torch.no_grad()
-    def fit(self, work: Work) -> None:
+    def fit(self, state: TaskState) -> None:
         """Compute the mean of every class under the current network, under the test transform."""
-        images = self._images(work)
-        means = {label: F.normalize(work.features(group)).mean(0) for label, group in images.items()}
+        images = self._images(state)
+        means = {label: F.normalize(state.features(group)).mean(0) for label, group in images.items()}
         if self.unit_means:
             means = {label: F.normalize(mean, dim=0) for label, mean in means.items()}
         self.means = updated_rows(self.means, means)
 
-    def _images(self, work: Work) -> dict[int, Tensor]:
+    def _images(self, state: TaskState) -> dict[int, Tensor]:
         """The images of each class over which its mean is taken."""
-        groups = by_class(work.pool.all, work.pool.labels)
-        if self.new_classes == "all" or not work.classes.old:
+        groups = by_class(state.pool.all, state.pool.labels)
+        if self.new_classes == "all" or not state.classes.old:
             return groups
-        select = random_selection(Randomness(work.random.seed))
-        budget = int(work.pool.labels[work.pool.old].bincount().max())
+        select = random_selection(Randomness(state.random.seed))
+        budget = int(state.pool.labels[state.pool.old].bincount().max())
         return {
-            label: group if label < work.classes.old else select(label, group, budget)
+            label: group if label < state.classes.old else select(label, group, budget)
             for label, group in groups.items()
         }
 

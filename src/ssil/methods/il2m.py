@@ -10,7 +10,7 @@ from ssil.learning.memory import by_class
 from ssil.learning.method import Method
 from ssil.learning.registry import register
 from ssil.learning.schedule import Training
-from ssil.learning.snapshot import Scorer, Work
+from ssil.learning.snapshot import Scorer, TaskState
 from ssil.learning.stages import HeadStart, fine_tuning, nonzero, updated_rows
 from ssil.nn.network import Output
 
@@ -53,23 +53,23 @@ class Rectified(Scorer):
         return scores / scores.sum(1, keepdim=True)
 
     @torch.no_grad()
-    def fit(self, work: Work) -> None:
+    def fit(self, state: TaskState) -> None:
         """Compute the statistics over the task's images and the exemplars.
 
         Under the test transform, as the authors' code does; SS-IL's authors augment.
         """
-        labels = work.pool.labels[work.pool.all]
-        own, largest = self._evaluate(work, labels)
+        labels = state.pool.labels[state.pool.all]
+        own, largest = self._evaluate(state, labels)
         means = {label: own[rows].mean() for label, rows in by_class(torch.arange(len(labels)), labels).items()}
         self.current = updated_rows(self.current, means)
-        self.initial = torch.cat([self.initial, self.current[work.classes.old :]])
-        self.confidence = torch.cat([self.confidence, largest[: len(work.pool.new)].mean().view(1)])
+        self.initial = torch.cat([self.initial, self.current[state.classes.old :]])
+        self.confidence = torch.cat([self.confidence, largest[: len(state.pool.new)].mean().view(1)])
 
-    def _evaluate(self, work: Work, labels: Tensor) -> tuple[Tensor, Tensor]:
+    def _evaluate(self, state: TaskState, labels: Tensor) -> tuple[Tensor, Tensor]:
         """For each image, the value of its own class and the largest value, in chunks to limit the memory used."""
         own, largest = list[Tensor](), list[Tensor]()
-        for images, of_class in zip(work.pool.all.split(512), labels.split(512), strict=True):
-            values = self.values(work.outputs(images).logits)
+        for images, of_class in zip(state.pool.all.split(512), labels.split(512), strict=True):
+            values = self.values(state.outputs(images).logits)
             own.append(values[torch.arange(len(values)), of_class])
             largest.append(values.amax(1))
         return torch.cat(own), torch.cat(largest)

@@ -8,24 +8,24 @@ from torch.nn import functional as F
 from ssil.core.classes import ClassTable
 from ssil.learning import losses
 from ssil.learning.batches import Mixed
-from ssil.learning.method import Count, Method, Parts, Phase, Stage, Term, mean
+from ssil.learning.method import Count, Method, Phase, Stage, TaskPlan, Term, mean
 from ssil.learning.registry import register
 from ssil.learning.schedule import Training
-from ssil.learning.snapshot import Step, Work
+from ssil.learning.snapshot import Step, TaskState
 from ssil.learning.stages import keep_old_rows, unit_features
 from ssil.nn.heads import CosineHead
 
 
 @torch.no_grad()
-def imprint(work: Work) -> None:
+def imprint(state: TaskState) -> None:
     """Start new rows of the head at the mean directions of their classes, with the mean length of old rows.
 
     Not in the paper, but in its code. A departure from the code of SS-IL's authors, which takes test images here.
     """
-    weight, old = work.network.head.weight, work.classes.old
+    weight, old = state.network.head.weight, state.classes.old
     length = weight[:old].norm(dim=1).mean()
-    for label, group in work.pool.of_new_classes(old).items():
-        weight[label] = length * F.normalize(unit_features(work, group).mean(0), dim=0)
+    for label, group in state.pool.of_new_classes(old).items():
+        weight[label] = length * F.normalize(unit_features(state, group).mean(0), dim=0)
 
 
 @register(paper={"epochs": 90, "milestones": (30, 60)}, official={"ranking_moves_scale": True})  # SS-IL, Table S1
@@ -69,7 +69,7 @@ def lucir(
             terms["ranking"] = mean(losses.margin_ranking(cosines, step.labels, classes.old, margin, top))  # Eq. 8
         return terms
 
-    def plan(classes: ClassTable) -> Parts:
+    def plan(classes: ClassTable) -> TaskPlan:
         schedule, batches = training.schedule(classes.task), Mixed(training.batch)
         if not classes.old:
             return (Phase("main", loss, batches, schedule),)

@@ -11,22 +11,22 @@ from ssil.core.classes import ClassTable
 from ssil.learning import losses
 from ssil.learning.batches import Mixed
 from ssil.learning.image_selection import balanced
-from ssil.learning.method import Count, Method, Moment, Momentum, Parts, Phase, Rate, Stage, Term, mean
+from ssil.learning.method import Count, Method, Momentum, Phase, Rate, Stage, StepPosition, TaskPlan, Term, mean
 from ssil.learning.registry import register
 from ssil.learning.schedule import Training
-from ssil.learning.snapshot import Step, Work
+from ssil.learning.snapshot import Step, TaskState
 from ssil.learning.stages import k_means_centres, keep_old_rows, unit_features
 from ssil.nn.heads import ProxyHead
 
 
 @torch.no_grad()
-def imprint_proxies(work: Work) -> None:
+def imprint_proxies(state: TaskState) -> None:
     """Start a new class's proxies at the k-means centres of its features, with the mean length of old proxies."""
-    weight, old = work.network.head.weight, work.classes.old
+    weight, old = state.network.head.weight, state.classes.old
     length = weight[:old].norm(dim=2).mean()
-    for label, group in work.pool.of_new_classes(old).items():
-        seed = work.random.at("centres", label).initial_seed() % 2**32
-        weight[label] = length * k_means_centres(unit_features(work, group), weight.shape[1], seed)
+    for label, group in state.pool.of_new_classes(old).items():
+        seed = state.random.at("centres", label).initial_seed() % 2**32
+        weight[label] = length * k_means_centres(unit_features(state, group), weight.shape[1], seed)
 
 
 @register(
@@ -99,20 +99,20 @@ def podnet(
             terms["pod_flat"] = mean(flat * growth * losses.cosine_distance(mine.features, theirs.features))
         return terms
 
-    def clamp_gradients(work: Work, _: Moment) -> None:
+    def clamp_gradients(state: TaskState, _: StepPosition) -> None:
         if clamp:
-            torch.nn.utils.clip_grad_value_(work.network.parameters(), clamp)
+            torch.nn.utils.clip_grad_value_(state.network.parameters(), clamp)
 
-    def imprint(work: Work) -> None:
-        imprint_proxies(work)
+    def imprint(state: TaskState) -> None:
+        imprint_proxies(state)
         if reset_scale:
-            work.network.head.get_parameter("scale").data.fill_(1)
+            state.network.head.get_parameter("scale").data.fill_(1)
 
-    def freeze_scale(work: Work, moment: Moment) -> None:
-        clamp_gradients(work, moment)
-        work.network.head.get_parameter("scale").grad = None  # SGD skips a parameter without a gradient
+    def freeze_scale(state: TaskState, moment: StepPosition) -> None:
+        clamp_gradients(state, moment)
+        state.network.head.get_parameter("scale").grad = None  # SGD skips a parameter without a gradient
 
-    def plan(classes: ClassTable) -> Parts:
+    def plan(classes: ClassTable) -> TaskPlan:
         schedule, batches = training.schedule(classes.task), Mixed(training.batch)
         schedule = schedule.annealed() if annealing == "cosine" else schedule
         main = Phase("main", loss, batches, schedule, gradients=clamp_gradients)

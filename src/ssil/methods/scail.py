@@ -13,7 +13,7 @@ from ssil.core.classes import ClassTable
 from ssil.learning.method import Method
 from ssil.learning.registry import register
 from ssil.learning.schedule import Training
-from ssil.learning.snapshot import Scorer, Work
+from ssil.learning.snapshot import Scorer, TaskState
 from ssil.learning.stages import HeadStart, fine_tuning, nonzero
 from ssil.nn.network import Output
 
@@ -49,13 +49,13 @@ class Rescaled(Scorer):
         return scores.masked_fill(excluded, -torch.inf)
 
     @torch.no_grad()
-    def fit(self, work: Work) -> None:
+    def fit(self, state: TaskState) -> None:
         """Store the new classes' rows of the head, and rescale the stored rows of old classes."""
-        head, old = work.network.head, work.classes.old
+        head, old = state.network.head, state.classes.old
         self.initial_weight = torch.cat([self.initial_weight, head.weight[old:]])
         self.initial_bias = torch.cat([self.initial_bias, head.get_parameter("bias")[old:]])
-        self.weight = _rescaled(self.initial_weight, work.classes)
-        self.bias = _rescaled(self.initial_bias.unsqueeze(1), work.classes).squeeze(1)
+        self.weight = _rescaled(self.initial_weight, state.classes)
+        self.bias = _rescaled(self.initial_bias.unsqueeze(1), state.classes).squeeze(1)
 
 
 def _rescaled(initial: Tensor, classes: ClassTable) -> Tensor:

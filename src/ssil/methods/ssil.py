@@ -9,7 +9,7 @@ from ssil.core.classes import ClassTable
 from ssil.learning import losses
 from ssil.learning.batches import Batches, ClassBalanced, Mixed, Replay
 from ssil.learning.method import Count, Method, Phase, Temperature, Term, mean
-from ssil.learning.registry import register, setting
+from ssil.learning.registry import register, register_variant
 from ssil.learning.schedule import Training
 from ssil.learning.snapshot import Step
 from ssil.nn.heads import LinearHead
@@ -93,7 +93,7 @@ CE_TKD = "CE+TKD: one softmax, task-wise distillation (SS-IL, ICCV 2021, section
 CE_GKD = "CE+GKD: one softmax, distillation over all old classes at once (SS-IL, ICCV 2021, section 3 and Fig. 8)."
 AS_SSIL = "\n\nIts options are among those of `ssil`, which describes them."
 
-setting(ssil, "ce", CE + AS_SSIL, BATCHES, VANILLA, softmax="joint", distil="none")
-setting(ssil, "ce_ss", CE_SS + AS_SSIL, (*BATCHES, "min_group"), VANILLA, distil="none")
-setting(ssil, "ce_tkd", CE_TKD + AS_SSIL, (*KD, "tkd_reduction"), CODE, softmax="joint", batches="mixed")
-setting(ssil, "ce_gkd", CE_GKD + AS_SSIL, KD, CODE, softmax="joint", distil="gkd", batches="mixed")
+register_variant(ssil, "ce", CE + AS_SSIL, BATCHES, VANILLA, softmax="joint", distil="none")
+register_variant(ssil, "ce_ss", CE_SS + AS_SSIL, (*BATCHES, "min_group"), VANILLA, distil="none")
+register_variant(ssil, "ce_tkd", CE_TKD + AS_SSIL, (*KD, "tkd_reduction"), CODE, softmax="joint", batches="mixed")
+register_variant(ssil, "ce_gkd", CE_GKD + AS_SSIL, KD, CODE, softmax="joint", distil="gkd", batches="mixed")

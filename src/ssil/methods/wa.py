@@ -10,10 +10,10 @@ from torch import Tensor
 from ssil.core.classes import ClassTable
 from ssil.learning import losses
 from ssil.learning.batches import Mixed
-from ssil.learning.method import Method, Moment, Parts, Phase, Stage, Temperature, Term, mean
+from ssil.learning.method import Method, Phase, Stage, StepPosition, TaskPlan, Temperature, Term, mean
 from ssil.learning.registry import register
 from ssil.learning.schedule import Training
-from ssil.learning.snapshot import MAIN, Scorer, Step, Work
+from ssil.learning.snapshot import MAIN, Scorer, Step, TaskState
 from ssil.learning.stages import reset_head
 from ssil.nn.heads import LinearHead
 from ssil.nn.network import Output
@@ -58,9 +58,9 @@ class Aligned(Scorer):
 
 
 @torch.no_grad()
-def clip(work: Work, _: Moment | None = None) -> None:
+def clip(state: TaskState, _: StepPosition | None = None) -> None:
     """Weight clipping: set negative weights of the head to zero, so that norms reflect the logits."""
-    work.network.head.weight.clamp_(min=0)
+    state.network.head.weight.clamp_(min=0)
 
 
 # The schedule of the authors' code: SS-IL's paper gives no settings for WA.
@@ -97,18 +97,18 @@ def wa(
     clipped = (Stage("clip", clip),) if weight_clipping else ()
     loss = partial(distillation_loss, temperature=temperature)
 
-    def gamma(work: Work) -> Tensor:
-        weight = work.network.head.weight
-        return alignment(weight, work.classes.old, order).clamp(max=most) if work.classes.new else weight.new_ones(())
+    def gamma(state: TaskState) -> Tensor:
+        weight = state.network.head.weight
+        return alignment(weight, state.classes.old, order).clamp(max=most) if state.classes.new else weight.new_ones(())
 
     @torch.no_grad()
-    def fold(work: Work) -> None:
-        work.network.head.weight[work.classes.old :] *= gamma(work)
+    def fold(state: TaskState) -> None:
+        state.network.head.weight[state.classes.old :] *= gamma(state)
 
-    def remember(work: Work) -> None:
-        work.scorers[MAIN].restore({"gamma": gamma(work).detach()})
+    def remember(state: TaskState) -> None:
+        state.scorers[MAIN].restore({"gamma": gamma(state).detach()})
 
-    def plan(classes: ClassTable) -> Parts:
+    def plan(classes: ClassTable) -> TaskPlan:
         schedule, teachers = training.schedule(classes.task), ("old",) if classes.old else ()
         if weight_decay_by_task:
             schedule = replace(schedule, weight_decay=schedule.weight_decay / classes.task)

@@ -12,7 +12,7 @@ from ssil.benchmark.checkpoint import Checkpoints
 from ssil.benchmark.config import RunConfig, make_config
 from ssil.benchmark.record import Record
 from ssil.benchmark.runner import RunObserver
-from ssil.learning.task import Pace
+from ssil.learning.task import ProgressReport
 from ssil.nn.resnet import Backbone, ConvNorm, Norm, ResNet
 
 IMAGES = (6, 5, 1, 4, 6, 3)
@@ -88,7 +88,7 @@ class StopAfter(RunObserver):
     def __init__(self, steps: int) -> None:
         self.left = steps
 
-    def pace(self, task: int, pace: Pace) -> None:
+    def pace(self, task: int, pace: ProgressReport) -> None:
         """Count a step."""
         self.left -= 1
 

@@ -12,7 +12,7 @@ from ssil.benchmark.runner import RunObserver, RunObservers, run
 from ssil.benchmark.tracking.backends import Hyperparameter
 from ssil.benchmark.tracking.tracker import Tracker, history, hyperparameters
 from ssil.core.errors import UserError
-from ssil.learning.task import Pace
+from ssil.learning.task import ProgressReport
 
 STEPS = 9
 
@@ -54,7 +54,7 @@ def follow(tracker: RunObserver, record: Record, done: int = 0, last: int | None
         for epoch in (1, 2):
             for step in (1, 2, 0):
                 images += 8 * bool(step)
-                tracker.pace(task.task, Pace("main", epoch - (step > 0), 2, step, 2, images))
+                tracker.pace(task.task, ProgressReport("main", epoch - (step > 0), 2, step, 2, images))
             losses = {"main": {part: values[:epoch] for part, values in task.loss["main"].items()}}
             tracker.epoch(task.task, losses)
             if task.task == last:
@@ -189,7 +189,7 @@ def test_several_watchers(whole: Record) -> None:
             return lambda *said: heard.append((name, said))
 
     both = RunObservers(Ear(), Ear())
-    pace, losses = Pace("main", 1, 2, 0, 1, 8), {"main": {"ce": [1.0]}}
+    pace, losses = ProgressReport("main", 1, 2, 0, 1, 8), {"main": {"ce": [1.0]}}
     calls = {
         "reading": (1, 2),
         "started": (whole,),
