@@ -20,6 +20,20 @@ def block(document: str, name: str) -> str:
     return found[1]
 
 
+def test_the_glossary_names_what_exists() -> None:
+    """Each file, and each name in parentheses behind it."""
+    text = (ROOT / "docs/glossary.md").read_text()
+    found = re.findall(r"`((?!src)\w+/[\w/.]*)`(?: \(([^)]*)\))?", text)
+    assert len(found) > 50
+    for path, names in found:
+        source = ROOT / "src/ssil" / path
+        assert source.exists(), path
+        for name in re.findall(r"`(?:\w+\.)?(\w+)`", names):
+            assert re.search(rf"\b(def|class) {name}\b|^ *{name}: ", source.read_text(), re.MULTILINE), (
+                f"{path}: {name}"
+            )
+
+
 @pytest.mark.slow
 def test_the_readmes_first_stream(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)

@@ -37,22 +37,22 @@ def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def lessons(dataset: Path) -> tuple[TaskTrace, ...]:
+def traces(dataset: Path) -> tuple[TaskTrace, ...]:
     return follow("bic", dataset, **ORIGINAL)
 
 
-def test_the_first_task_is_the_joint_models(lessons: tuple[TaskTrace, ...], dataset: Path) -> None:
-    mine, joint = copied(lessons[0].snapshot), copied(follow("joint", dataset)[0].snapshot)
+def test_the_first_task_is_the_joint_models(traces: tuple[TaskTrace, ...], dataset: Path) -> None:
+    mine, joint = copied(traces[0].snapshot), copied(follow("joint", dataset)[0].snapshot)
     assert all(torch.equal(mine[name], joint[name]) for name in joint)
-    assert numbers(lessons[0].snapshot.scorers[MAIN]) == (1.0, 0.0)
+    assert numbers(traces[0].snapshot.scorers[MAIN]) == (1.0, 0.0)
 
 
-def test_the_teacher_of_the_second_task_is_uncorrected(lessons: tuple[TaskTrace, ...]) -> None:
+def test_the_teacher_of_the_second_task_is_uncorrected(traces: tuple[TaskTrace, ...]) -> None:
     """That of the third has the second's correction, on the second's block alone."""
-    second, third = ([view for seen in lesson.calls for view in seen.teachers.values()] for lesson in lessons[1:])
+    second, third = ([view for seen in trace.calls for view in seen.teachers.values()] for trace in traces[1:])
     assert second
     assert all(torch.equal(view.scores, view.output.logits) for view in second)
-    alpha, beta = numbers(lessons[1].snapshot.scorers[MAIN])
+    alpha, beta = numbers(traces[1].snapshot.scorers[MAIN])
     assert (alpha, beta) != (1.0, 0.0)
     assert third
     for view in third:
@@ -60,16 +60,16 @@ def test_the_teacher_of_the_second_task_is_uncorrected(lessons: tuple[TaskTrace,
         assert torch.allclose(view.scores, torch.cat([raw[:, :3], alpha * raw[:, 3:] + beta], 1))
 
 
-def test_held_out_images_are_not_trained_on(lessons: tuple[TaskTrace, ...], dataset: Path) -> None:
+def test_held_out_images_are_not_trained_on(traces: tuple[TaskTrace, ...], dataset: Path) -> None:
     """And each epoch of the correction shows all of them, in an incomplete batch too."""
     plan = plan_for("bic", dataset)
-    for lesson in lessons[1:]:
-        pool = Pool(lesson.task.indices, lesson.memory.indices, plan.context.samples.labels)
-        held = hold_out_per_class(pool, lesson.task.classes, plan.context.random, 0.1)
-        main = [seen for seen in lesson.calls if seen.phase.name == "main"]
+    for trace in traces[1:]:
+        pool = Pool(trace.task.indices, trace.memory.indices, plan.context.samples.labels)
+        held = hold_out_per_class(pool, trace.task.classes, plan.context.random, 0.1)
+        main = [seen for seen in trace.calls if seen.phase.name == "main"]
         assert main
         assert not torch.isin(torch.cat([seen.indices for seen in main]), held.all).any()
-        bias = [seen.labels for seen in lesson.calls if seen.phase.name == "bias"]
+        bias = [seen.labels for seen in trace.calls if seen.phase.name == "bias"]
         expected = pool.labels[held.all].sort().values
         epochs = torch.cat(bias).view(4, len(held.all))
         assert all(torch.equal(epoch.sort().values, expected) for epoch in epochs)
@@ -167,9 +167,9 @@ def test_the_correction_is_gradient_descent_by_loops(easy: Path) -> None:
 
 def test_official_may_have_nothing_to_correct_with(dataset: Path) -> None:
     """A tenth of nine exemplars: no step, no correction, and all images are trained on."""
-    for lesson in follow("bic", dataset, validation="official")[1:]:
-        assert {seen.phase.name for seen in lesson.calls} == {"main"}
-        assert numbers(lesson.snapshot.scorers[MAIN]) == (1.0, 0.0)
+    for trace in follow("bic", dataset, validation="official")[1:]:
+        assert {seen.phase.name for seen in trace.calls} == {"main"}
+        assert numbers(trace.snapshot.scorers[MAIN]) == (1.0, 0.0)
 
 
 def test_original_holds_out_in_the_first_task(dataset: Path) -> None:

@@ -34,7 +34,7 @@ def draw(*shape: int, seed: int = 0) -> Tensor:
 def parts_of(
     phase: Phase, classes: ClassTable, student: Tensor, labels: Tensor, teacher: Tensor
 ) -> Mapping[str, float]:
-    """The loss's parts over a batch, where the phase's teacher says this."""
+    """The loss terms of a batch for which the phase's teacher has the given output."""
     view = TeacherOutput(Output(teacher, draw(0)), teacher)
     teachers = dict.fromkeys(phase.teachers, view)
     step = Step(labels, Output(student, draw(0)), classes, teachers, draw(0), LinearHead(1), Scorer())
@@ -163,7 +163,7 @@ def test_legacy_blocks_never_reach_beyond_the_old_classes(sizes: tuple[int, ...]
 
 
 def test_old_tasks_of_one_class_share_a_block() -> None:
-    """A softmax over one class would say nothing of it."""
+    """A softmax over one class gives no signal."""
     assert distilled(table(3, 1, 1, 2)) == [0, 1, 2, 3, 4]
     assert distilled(table(3, 1, 2)) == [0, 1, 2]
 
@@ -216,25 +216,25 @@ def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def lessons(dataset: Path) -> tuple[TaskTrace, ...]:
+def traces(dataset: Path) -> tuple[TaskTrace, ...]:
     """Three, one and two classes, 9 exemplars in all."""
     return follow("eeil", dataset)
 
 
-def tuning(lesson: TaskTrace) -> list[LossCall]:
-    return [seen for seen in lesson.calls if seen.phase.name == "balanced"]
+def tuning(trace: TaskTrace) -> list[LossCall]:
+    return [seen for seen in trace.calls if seen.phase.name == "balanced"]
 
 
-def test_the_balanced_set_has_q_images_of_each_class(lessons: tuple[TaskTrace, ...], dataset: Path) -> None:
+def test_the_balanced_set_has_q_images_of_each_class(traces: tuple[TaskTrace, ...], dataset: Path) -> None:
     """q = 3 and 2, the memory's least; no image beyond it is trained on, and none of it is left out for good."""
     context = plan_for("eeil", dataset).context
-    assert not tuning(lessons[0])
-    for lesson, q in zip(lessons[1:], (3, 2), strict=True):
-        assert q == min(lesson.memory.counts)
-        pool = Pool(lesson.task.indices, lesson.memory.indices, context.samples.labels)
-        chosen = image_selection.balanced(pool, lesson.task.classes, context.random)
-        assert context.samples.labels[chosen.all].bincount().tolist() == [q] * lesson.task.classes.seen
-        asked = torch.cat([seen.indices for seen in tuning(lesson)])
+    assert not tuning(traces[0])
+    for trace, q in zip(traces[1:], (3, 2), strict=True):
+        assert q == min(trace.memory.counts)
+        pool = Pool(trace.task.indices, trace.memory.indices, context.samples.labels)
+        chosen = image_selection.balanced(pool, trace.task.classes, context.random)
+        assert context.samples.labels[chosen.all].bincount().tolist() == [q] * trace.task.classes.seen
+        asked = torch.cat([seen.indices for seen in tuning(trace)])
         assert set(asked.tolist()) == set(chosen.all.tolist())
         assert len(asked) == 2 * 12  # two epochs of three batches of 4
 
@@ -250,13 +250,13 @@ def test_the_tuning_starts_from_its_teacher(dataset: Path) -> None:
         assert last["balanced"]["kd"][1] > 1e-6
 
 
-def test_the_tunings_teacher_is_the_model_after_the_main_phase(lessons: tuple[TaskTrace, ...]) -> None:
+def test_the_tunings_teacher_is_the_model_after_the_main_phase(traces: tuple[TaskTrace, ...]) -> None:
     """It knows the new classes, and it is not the model of the task before."""
-    for lesson in lessons[1:]:
-        for seen in lesson.calls:
+    for trace in traces[1:]:
+        for seen in trace.calls:
             (view,) = seen.teachers.values()
             tuned = seen.phase.name == "balanced"
-            assert view.output.logits.shape[1] == (lesson.task.classes.seen if tuned else lesson.task.classes.old)
+            assert view.output.logits.shape[1] == (trace.task.classes.seen if tuned else trace.task.classes.old)
 
 
 @pytest.mark.parametrize("batch", [4, 64])

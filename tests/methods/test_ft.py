@@ -75,7 +75,7 @@ def test_all_three_share_their_weights(dataset: Path) -> None:
     last = {}
     for ft_head in ("keep", "reset"):
         weights = [
-            [copied(lesson.snapshot) for lesson in follow(name, dataset, ft_head=ft_head)]
+            [copied(trace.snapshot) for trace in follow(name, dataset, ft_head=ft_head)]
             for name in ("ft", "il2m", "scail")
         ]
         for mine, others in zip(weights[0], zip(*weights[1:], strict=True), strict=True):

@@ -235,18 +235,18 @@ def test_the_means_of_a_stream(dataset: Path, option: str) -> None:
     """Of all new images (or as many as an old class has) and of the exemplars, under the test transform."""
     context = plan_for("icarl", dataset).context
     select = random_selection(context.random)
-    for lesson in follow("icarl", dataset, nme_new_classes=option):
-        groups = memories.by_class(torch.cat([lesson.memory.indices, lesson.task.indices]), context.samples.labels)
-        assert len(groups) == lesson.task.classes.seen
-        if option == "exemplars" and lesson.teacher:
-            most = max(lesson.memory.counts)
-            groups |= {c: select(c, groups[c], most) for c in range(lesson.task.classes.old, len(groups))}
+    for trace in follow("icarl", dataset, nme_new_classes=option):
+        groups = memories.by_class(torch.cat([trace.memory.indices, trace.task.indices]), context.samples.labels)
+        assert len(groups) == trace.task.classes.seen
+        if option == "exemplars" and trace.teacher:
+            most = max(trace.memory.counts)
+            groups |= {c: select(c, groups[c], most) for c in range(trace.task.classes.old, len(groups))}
         with torch.no_grad():
             features = [
-                lesson.snapshot.network(tiny_runs.preprocessed(context, group)).features for group in groups.values()
+                trace.snapshot.network(tiny_runs.preprocessed(context, group)).features for group in groups.values()
             ]
         expected = torch.tensor([oracles.class_mean(oracles.rows(of_class)) for of_class in features])
-        torch.testing.assert_close(lesson.snapshot.scorers[MAIN].get_buffer("means"), expected, rtol=1e-4, atol=1e-5)
+        torch.testing.assert_close(trace.snapshot.scorers[MAIN].get_buffer("means"), expected, rtol=1e-4, atol=1e-5)
 
 
 def test_both_answers_are_recorded(dataset: Path, tmp_path: Path) -> None:

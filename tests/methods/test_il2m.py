@@ -25,7 +25,7 @@ def draw(*shape: int, seed: int) -> Tensor:
     return torch.randn(shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
 
 
-def told(initial: Tensor, current: Tensor, confidence: Tensor, kind: type[Rectified] = Rectified) -> Rectified:
+def scorer_with(initial: Tensor, current: Tensor, confidence: Tensor, kind: type[Rectified] = Rectified) -> Rectified:
     """A scorer with these statistics."""
     scorer = kind()
     scorer.initial, scorer.current, scorer.confidence = initial, current, confidence
@@ -36,11 +36,11 @@ def random_scorer(seed: int, kind: type[Rectified] = Rectified) -> Rectified:
     """Of an old class's statistics, the current one is the smaller; of a new one's, both are the same."""
     initial, shrunk = draw(2, 6, seed=seed).sigmoid()
     current = torch.cat([(initial * shrunk)[:4], initial[4:]])
-    return told(initial, current, draw(3, seed=seed + 1).sigmoid(), kind)
+    return scorer_with(initial, current, draw(3, seed=seed + 1).sigmoid(), kind)
 
 
-def logits_of(chances: list[list[float]]) -> Output:
-    values = torch.tensor(chances, dtype=torch.float64).log()
+def logits_of(probabilities: list[list[float]]) -> Output:
+    values = torch.tensor(probabilities, dtype=torch.float64).log()
     return Output(values, values)
 
 
@@ -74,7 +74,7 @@ def test_the_rule_by_hand() -> None:
     (0.4, 0.25, 0.35) is seen as old, and stays.
     """
     initial, current = torch.tensor([[0.8, 0.5, 0.9], [0.4, 0.2, 0.9]], dtype=torch.float64)
-    scorer = told(initial, current, torch.tensor([0.75, 0.9], dtype=torch.float64))
+    scorer = scorer_with(initial, current, torch.tensor([0.75, 0.9], dtype=torch.float64))
     scores = scorer(logits_of([[0.3, 0.2, 0.5], [0.4, 0.25, 0.35]]), task_ends.table(2, 1))
     assert scores[0].tolist() == pytest.approx([0.72, 0.6, 0.5])
     assert scores[1].tolist() == pytest.approx([0.4, 0.25, 0.35])
@@ -85,10 +85,10 @@ def test_the_rule_by_hand() -> None:
 @given(seeds)
 def test_an_old_answer_is_the_softmax(seed: int) -> None:
     scorer, logits = random_scorer(seed), draw(20, 6, seed=seed + 2)
-    sees_old = logits.argmax(1) < THREE.old
-    chances, scores = logits.softmax(1), scorer(Output(logits, logits), THREE)
-    assert torch.equal(scores[sees_old], chances[sees_old])
-    assert not torch.isclose(scores[~sees_old][:, : THREE.old], chances[~sees_old][:, : THREE.old]).all()
+    predicts_old = logits.argmax(1) < THREE.old
+    probabilities, scores = logits.softmax(1), scorer(Output(logits, logits), THREE)
+    assert torch.equal(scores[predicts_old], probabilities[predicts_old])
+    assert not torch.isclose(scores[~predicts_old][:, : THREE.old], probabilities[~predicts_old][:, : THREE.old]).all()
 
 
 @some
@@ -103,7 +103,7 @@ def test_new_classes_keep_their_values(seed: int) -> None:
 @given(seeds)
 def test_equal_statistics_change_nothing(seed: int) -> None:
     means, logits = draw(6, seed=seed).sigmoid(), draw(20, 6, seed=seed + 1)
-    scorer = told(means, means, torch.full((3,), 0.7, dtype=torch.float64))
+    scorer = scorer_with(means, means, torch.full((3,), 0.7, dtype=torch.float64))
     assert torch.equal(scorer(Output(logits, logits), THREE), logits.softmax(1))
 
 
@@ -116,18 +116,18 @@ def test_the_first_task_changes_nothing() -> None:
 
 @some
 @given(seeds)
-def test_chances_add_up_to_one_in_the_order_of_the_scores(seed: int) -> None:
+def test_probabilities_add_up_to_one_in_the_order_of_the_scores(seed: int) -> None:
     scorer, logits = random_scorer(seed), draw(20, 6, seed=seed + 2)
     scores = scorer(Output(logits, logits), THREE)
-    chances = scorer.probabilities(scores)
-    torch.testing.assert_close(chances.sum(1), torch.ones(20, dtype=torch.float64))
-    assert torch.equal(chances.argsort(1), scores.argsort(1))
+    probabilities = scorer.probabilities(scores)
+    torch.testing.assert_close(probabilities.sum(1), torch.ones(20, dtype=torch.float64))
+    assert torch.equal(probabilities.argsort(1), scores.argsort(1))
 
 
 def test_classes_without_any_confidence_keep_scores_finite() -> None:
     """Old ones that are wholly forgotten or never were known; a new one that has not been learnt keeps its value."""
     never = 1e-20
-    scorer = told(torch.tensor([0.9, 0.0, never]), torch.tensor([0.0, 0.0, never]), torch.tensor([0.0, 0.9]))
+    scorer = scorer_with(torch.tensor([0.9, 0.0, never]), torch.tensor([0.0, 0.0, never]), torch.tensor([0.0, 0.9]))
     logits = torch.tensor([[-200.0, 0.0, 1.0]])
     scores = scorer(Output(logits, logits), task_ends.table(2, 1))
     assert scores.isfinite().all()
@@ -163,10 +163,10 @@ def test_many_images_are_looked_at_in_parts() -> None:
     logits, labels = draw(1300, 3, seed=0), torch.arange(1300) % 3
     scorer = Rectified().double()
     scorer.fit(task_ends.end(task_ends.table(3), labels, range(1300), [], Output(logits, logits)))
-    chances = logits.softmax(1)
-    assert scorer.confidence.item() == pytest.approx(chances.amax(1).mean().item())
+    probabilities = logits.softmax(1)
+    assert scorer.confidence.item() == pytest.approx(probabilities.amax(1).mean().item())
     for c in range(3):
-        assert scorer.current[c].item() == pytest.approx(chances[labels == c, c].mean().item())
+        assert scorer.current[c].item() == pytest.approx(probabilities[labels == c, c].mean().item())
 
 
 @pytest.fixture(scope="module")
@@ -179,20 +179,20 @@ def test_the_statistics_of_a_stream(dataset: Path, scores: str) -> None:
     """Under the test transform, of the task's images and the exemplars, one image at a time."""
     context = plan_for("il2m", dataset).context
     initial, confidence = list[float](), list[float]()
-    for lesson in follow("il2m", dataset, scores=scores):
-        classes, labels = lesson.task.classes, context.samples.labels
+    for trace in follow("il2m", dataset, scores=scores):
+        classes, labels = trace.task.classes, context.samples.labels
         own: dict[int, list[float]] = {c: [] for c in range(classes.seen)}
         best = list[float]()
-        for index in [*lesson.task.indices, *lesson.memory.indices]:
+        for index in [*trace.task.indices, *trace.memory.indices]:
             with torch.no_grad():
-                row = lesson.snapshot.network(tiny_runs.preprocessed(context, index[None])).logits[0].tolist()
+                row = trace.snapshot.network(tiny_runs.preprocessed(context, index[None])).logits[0].tolist()
             values = oracles.softmax(row) if scores == "softmax" else row
             own[int(labels[index])].append(values[int(labels[index])])
             best.append(max(values))
         current = [sum(values) / len(values) for values in own.values()]
         initial += current[classes.old :]
-        confidence.append(sum(best[: len(lesson.task.indices)]) / len(lesson.task.indices))
-        buffers = dict(lesson.snapshot.scorers[MAIN].named_buffers())
+        confidence.append(sum(best[: len(trace.task.indices)]) / len(trace.task.indices))
+        buffers = dict(trace.snapshot.scorers[MAIN].named_buffers())
         for name, expected in (("initial", initial), ("current", current), ("confidence", confidence)):
             assert buffers[name].tolist() == pytest.approx(expected, rel=1e-4, abs=1e-5)
 

@@ -96,26 +96,26 @@ def test_a_single_new_class_is_not_held_back() -> None:
 
 
 def test_old_rows_stand_still_and_all_else_learns(dataset: Path) -> None:
-    lessons = follow("lucir", dataset)
-    for before, after in pairwise(lessons):
+    traces = follow("lucir", dataset)
+    for before, after in pairwise(traces):
         old, new = before.snapshot.network.head, after.snapshot.network.head
         assert torch.equal(new.weight[: old.classes], old.weight)
         assert not torch.equal(new.get_parameter("scale"), old.get_parameter("scale"))
-        bodies = [lesson.snapshot.network.backbone.state_dict().values() for lesson in (before, after)]
+        bodies = [trace.snapshot.network.backbone.state_dict().values() for trace in (before, after)]
         assert not any(torch.equal(a, b) for a, b in zip(*bodies, strict=True) if a.is_floating_point())
 
 
 def test_new_rows_start_at_the_mean_direction_of_their_training_images(dataset: Path) -> None:
     """Under the old model, test transform; as long as old rows are on average."""
-    plan, lessons = plan_for("lucir", dataset, precision="64-true"), follow("lucir", dataset)
+    plan, traces = plan_for("lucir", dataset, precision="64-true"), follow("lucir", dataset)
     context, task = plan.context, plan.stream.tasks[1]
-    teacher = lessons[0].snapshot
+    teacher = traces[0].snapshot
     teacher.network.double()
     imprint = plan.configured.method.plan(task.classes)[0]
     assert isinstance(imprint, Stage)
     progress = start(plan.configured.method, teacher, task, context)
 
-    pool = Pool(task.indices, lessons[1].memory.indices, context.samples.labels)
+    pool = Pool(task.indices, traces[1].memory.indices, context.samples.labels)
     imprint.run(
         TaskState(
             progress.network,

@@ -36,7 +36,7 @@ def draw(*shape: int, seed: int = 0) -> Tensor:
 
 
 def step(labels: list[int]) -> tuple[Step, Output]:
-    """A batch with features of 4 numbers, two stages and a head of scale 3; and what the teacher says."""
+    """A batch with features of 4 numbers, two stages and a head of scale 3; and the teacher's output."""
     head = ProxyHead(4, proxies=2).double()
     head.weight.data, head.scale.data = draw(7, 2, 4, seed=1), torch.tensor(3.0, dtype=torch.float64)
     batch = len(labels)
@@ -95,14 +95,14 @@ def test_the_official_flat_term_is_twice_the_original() -> None:
 
 def test_old_proxies_stand_still_until_the_balanced_phase(dataset: Path) -> None:
     """With a rate of nearly nothing there, they are still the old ones at the end; the scale is never tuned."""
-    lessons = follow("podnet", dataset, balanced_lr=1e-30)
-    for before, after in pairwise(lessons):
+    traces = follow("podnet", dataset, balanced_lr=1e-30)
+    for before, after in pairwise(traces):
         old, new = before.snapshot.network.head, after.snapshot.network.head
         assert torch.equal(new.weight[: old.classes], old.weight)
     usual = follow("podnet", dataset)
     old, new = usual[0].snapshot.network.head, usual[1].snapshot.network.head
     assert not torch.equal(new.weight[: old.classes], old.weight)
-    assert torch.equal(new.get_parameter("scale"), lessons[1].snapshot.network.head.get_parameter("scale"))
+    assert torch.equal(new.get_parameter("scale"), traces[1].snapshot.network.head.get_parameter("scale"))
 
 
 def blobs(per_class: int, spread: float) -> tuple[TaskState, Tensor]:

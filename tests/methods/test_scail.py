@@ -203,13 +203,13 @@ def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_the_weights_of_a_stream(dataset: Path) -> None:
-    lessons = follow("scail", dataset)
-    followed = [lesson.snapshot.network.head for lesson in lessons]
+    traces = follow("scail", dataset)
+    followed = [trace.snapshot.network.head for trace in traces]
     weight = torch.cat([head.weight[-size:] for head, size in zip(followed, SIZES, strict=True)])
-    for lesson in lessons:
-        bounds = lesson.task.classes.bounds
+    for trace in traces:
+        bounds = trace.task.classes.bounds
         expected = oracles.rescaled(oracles.rows(weight[: bounds[-1]]), bounds)
-        found = lesson.snapshot.scorers[MAIN].get_buffer("weight")
+        found = trace.snapshot.scorers[MAIN].get_buffer("weight")
         torch.testing.assert_close(found, torch.tensor(expected), rtol=1e-4, atol=1e-6)
 
 

@@ -236,35 +236,35 @@ def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def lessons(dataset: Path) -> tuple[TaskTrace, ...]:
+def traces(dataset: Path) -> tuple[TaskTrace, ...]:
     """Three, one and two classes, 9 exemplars in all."""
     return follow("uw", dataset)
 
 
-def again(lesson: TaskTrace, dataset: Path) -> tuple[dict[str, dict[str, Tensor]], dict[str, Snapshot]]:
-    """The lesson once more: the network's state after each phase, and the teachers that were kept."""
+def again(trace: TaskTrace, dataset: Path) -> tuple[dict[str, dict[str, Tensor]], dict[str, Snapshot]]:
+    """The trace once more: the network's state after each phase, and the teachers that were kept."""
     plan = plan_for("uw", dataset)
     method, states = plan.configured.method, dict[str, dict[str, Tensor]]()
-    progress = start(method, lesson.teacher, lesson.task, plan.context)
+    progress = start(method, trace.teacher, trace.task, plan.context)
 
     def watch(progress: Progress, pace: ProgressReport) -> None:
         states[pace.phase] = {name: value.clone() for name, value in progress.network.state_dict().items()}
 
-    learn(method, lesson.teacher, lesson.memory, lesson.task, plan.context, progress, watch)
+    learn(method, trace.teacher, trace.memory, trace.task, plan.context, progress, watch)
     return states, progress.kept
 
 
-def test_tuning_leaves_the_backbone_and_its_buffers(lessons: tuple[TaskTrace, ...], dataset: Path) -> None:
-    for lesson in lessons[1:]:
-        states, _ = again(lesson, dataset)
+def test_tuning_leaves_the_backbone_and_its_buffers(traces: tuple[TaskTrace, ...], dataset: Path) -> None:
+    for trace in traces[1:]:
+        states, _ = again(trace, dataset)
         main, balanced = states["main"], states["balanced"]
         changed = {name for name in main if not torch.equal(main[name], balanced[name])}
         assert changed == {"head.weight", "head.bias"}
-        assert all(torch.equal(balanced[name], value) for name, value in copied(lesson.snapshot).items())
+        assert all(torch.equal(balanced[name], value) for name, value in copied(trace.snapshot).items())
 
 
-def test_teacher_c_trains_its_new_rows_and_the_backbone(lessons: tuple[TaskTrace, ...], dataset: Path) -> None:
-    last = lessons[-1]
+def test_teacher_c_trains_its_new_rows_and_the_backbone(traces: tuple[TaskTrace, ...], dataset: Path) -> None:
+    last = traces[-1]
     _, kept = again(last, dataset)
     before, c = last.teacher_before, kept["c"].network.state_dict()
     for name in ("head.weight", "head.bias"):
@@ -272,13 +272,13 @@ def test_teacher_c_trains_its_new_rows_and_the_backbone(lessons: tuple[TaskTrace
     assert not any(torch.equal(c[name], before[name]) for name in before if "conv" in name)
 
 
-def test_teachers_stay_the_same_for_the_tuning(lessons: tuple[TaskTrace, ...]) -> None:
+def test_teachers_stay_the_same_for_the_tuning(traces: tuple[TaskTrace, ...]) -> None:
     """The model of the task before, and C, which knows all classes; C itself has no teacher."""
-    for lesson in lessons[1:]:
-        for seen in lesson.calls:
+    for trace in traces[1:]:
+        for seen in trace.calls:
             columns = {name: view.output.logits.shape[1] for name, view in seen.teachers.items()}
-            both = {"old": lesson.task.classes.old, "c": lesson.task.classes.seen}
-            expected = both if lesson.task.classes.new > 1 else {"old": both["old"]}
+            both = {"old": trace.task.classes.old, "c": trace.task.classes.seen}
+            expected = both if trace.task.classes.new > 1 else {"old": both["old"]}
             assert columns == ({} if seen.phase.name == "teacher_c" else expected)
 
 

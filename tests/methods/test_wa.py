@@ -210,13 +210,13 @@ def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module", params=["folded", "original"])
-def lessons(request: pytest.FixtureRequest, dataset: Path) -> tuple[TaskTrace, ...]:
+def traces(request: pytest.FixtureRequest, dataset: Path) -> tuple[TaskTrace, ...]:
     return follow("wa", dataset, variant=request.param)
 
 
-def test_weights_never_fall_below_zero(lessons: tuple[TaskTrace, ...], dataset: Path) -> None:
+def test_weights_never_fall_below_zero(traces: tuple[TaskTrace, ...], dataset: Path) -> None:
     """From the first step on, which the initial rows see; unclipped ones do."""
-    assert all((lesson.snapshot.network.head.weight >= 0).all() for lesson in lessons)
+    assert all((trace.snapshot.network.head.weight >= 0).all() for trace in traces)
     assert (follow("wa", dataset, weight_clipping=False)[-1].snapshot.network.head.weight < 0).any()
 
 
@@ -227,22 +227,22 @@ def test_unclipped_the_first_task_is_the_joint_models(dataset: Path) -> None:
 
 
 def test_folded_snapshots_are_aligned(dataset: Path) -> None:
-    for lesson in follow("wa", dataset)[1:]:
-        gamma = alignment(lesson.snapshot.network.head.weight, lesson.task.classes.old)
+    for trace in follow("wa", dataset)[1:]:
+        gamma = alignment(trace.snapshot.network.head.weight, trace.task.classes.old)
         assert gamma.item() == pytest.approx(1, abs=1e-5)
 
 
 def test_the_originals_factors_are_not_stacked(dataset: Path) -> None:
     """Each is that of its own head; the teacher of the third task has the second's, on its block alone."""
-    lessons = follow("wa", dataset, variant="original", clamp=False)
+    traces = follow("wa", dataset, variant="original", clamp=False)
     gammas = []
-    for lesson in lessons:
-        (gamma,) = lesson.snapshot.scorers[MAIN].buffers()
-        rows, old = oracles.rows(lesson.snapshot.network.head.weight), lesson.task.classes.old
+    for trace in traces:
+        (gamma,) = trace.snapshot.scorers[MAIN].buffers()
+        rows, old = oracles.rows(trace.snapshot.network.head.weight), trace.task.classes.old
         assert gamma.item() == pytest.approx(oracles.alignment(rows, old, 1) if old else 1.0, rel=1e-5)
         gammas.append(gamma.item())
     assert gammas[1] != gammas[2] != 1.0
-    views = [view for seen in lessons[2].calls for view in seen.teachers.values()]
+    views = [view for seen in traces[2].calls for view in seen.teachers.values()]
     assert views
     for view in views:
         raw = view.output.logits

@@ -18,7 +18,7 @@ from ssil.learning.snapshot import MAIN, Scorer, TaskState
 from ssil.nn.heads import LinearHead
 
 HeadStart = Literal["keep", "reset"]
-"""What the head starts a later task from: old rows as they were learnt, or all rows drawn anew."""
+"""What the head starts a later task from: old rows as they were learnt, or all rows initialised anew."""
 
 
 def fine_tuning(training: Training, head_start: HeadStart, scorer: Callable[[], Scorer]) -> Method:
@@ -37,7 +37,7 @@ def fine_tuning(training: Training, head_start: HeadStart, scorer: Callable[[], 
 
 @torch.no_grad()
 def reset_head(state: TaskState) -> None:
-    """Draw the whole head anew, rows of old classes included (FT's and WA's authors)."""
+    """Initialise the whole head anew, rows of old classes included (the code of IL2M's and WA's authors)."""
     head = state.network.head
     empty = deepcopy(head)
     empty.weight.data = head.weight[:0]  # the first rows of a head never start at zero

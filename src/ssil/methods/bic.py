@@ -22,12 +22,13 @@ from ssil.nn.network import Output
 
 def distillation_loss(step: Step, temperature: float) -> dict[str, Term]:
     """The loss of stage 1 (Sec. 3): (1 - lambda) CE + lambda GKD, with lambda = n / (n + m)."""
-    n, m = step.classes.old, max(step.classes.new, 1)  # a task without new classes counts as one: its labels must count
-    share = n / (n + m)  # lambda, Sec. 3; 0 in the first task
+    # m is at least 1: a task of more images of old classes alone would else not learn from its labels.
+    n, m = step.classes.old, max(step.classes.new, 1)
+    share = n / (n + m)  # lambda; 0 in the first task
     terms = {"ce": mean((1 - share) * losses.cross_entropy(step.output.logits, step.labels))}
     if step.teachers:
-        # Eq. 1, from the teacher's corrected scores; no temperature**2. The student is not corrected: corrections
-        # are never stacked, the last one lives on in what is distilled.
+        # Eq. 1, not multiplied by temperature**2. The teacher's scores are corrected, the student's logits are not:
+        # corrections are never stacked, earlier ones act through distillation alone.
         terms["kd"] = mean(share * losses.gkd(step.output.logits, step.teachers["old"].scores, temperature))
     return terms
 
@@ -46,7 +47,7 @@ class Correction(Scorer):
         return torch.cat([old, self.alpha * new + self.beta], 1)
 
 
-def forget(state: TaskState) -> None:
+def reset_correction(state: TaskState) -> None:
     """Set alpha = 1 and beta = 0 at the start of a task; the teacher keeps its own correction."""
     state.scorers[MAIN].restore(Correction().state_dict())
 
@@ -104,7 +105,7 @@ def bic(
     held_out = partial(hold_out_in_total if validation == "official" else hold_out_per_class, share=held_share)
     trained_on = all_but(held_out)
     tuning = training.tuning(200, of=100, lr=bias_lr, milestones=(60, 120, 180), wanted=bias_epochs)  # SS-IL, Table S1
-    bias = Phase(
+    bias = Phase(  # stage 2
         "bias",
         loss=partial(bias_loss, beta_penalty=beta_penalty),
         batches=Mixed(training.batch, drop_last=False),
@@ -114,7 +115,7 @@ def bic(
     )
 
     def plan(classes: ClassTable) -> TaskPlan:
-        main = Phase(
+        main = Phase(  # stage 1
             "main",
             loss=partial(distillation_loss, temperature=temperature),
             batches=Mixed(training.batch),
@@ -122,6 +123,6 @@ def bic(
             teachers=("old",) if classes.old else (),
             images=trained_on if classes.old or validation == "original" else None,
         )
-        return (Stage("forget", forget), main, bias) if classes.old else (main,)
+        return (Stage("forget", reset_correction), main, bias) if classes.old else (main,)
 
     return Method(plan, head=partial(LinearHead, init=training.new_head_init), scorers={MAIN: Correction})

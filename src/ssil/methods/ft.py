@@ -17,7 +17,7 @@ def ft(training: Training, *, ft_head: HeadStart = "keep") -> Method:
     (--method ft,il2m,scail).
 
     Args:
-        ft_head: "keep" trains old rows of the head on, as SS-IL's authors' code does; "reset" draws the whole head
-            anew for every task, as IL2M's authors' code does.
+        ft_head: "keep" trains old rows of the head on, as SS-IL's authors' code does; "reset"
+            initialises the whole head anew for every task, as IL2M's authors' code does.
     """
     return fine_tuning(training, ft_head, Scorer)

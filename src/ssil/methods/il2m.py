@@ -98,7 +98,7 @@ def il2m(training: Training, *, scores: Literal["softmax", "raw"] = "softmax", f
 
     Args:
         scores: What is rectified: "softmax", or "raw" logits as in the authors' code.
-        ft_head: "keep" trains old rows of the head on, as SS-IL's authors' code does; "reset" draws the whole head
-            anew for every task, as IL2M's authors' code does.
+        ft_head: "keep" trains old rows of the head on, as SS-IL's authors' code does; "reset"
+            initialises the whole head anew for every task, as IL2M's authors' code does.
     """
     return fine_tuning(training, ft_head, {"softmax": Rectified, "raw": RectifiedLogits}[scores])

@@ -64,8 +64,8 @@ def lucir(
             weight = less_forget * sqrt(classes.old / max(classes.new, 1))  # Eq. 7; old over new as in its code
             weight = weight if classes.new >= min_group else min(weight, 1.0)
             terms["less_forget"] = mean(weight * drift)
-            leaky = output.logits / head.scale.detach()
-            cosines = leaky if ranking_moves_scale else head.cosines(output.features)
+            with_scale = output.logits / head.scale.detach()  # the cosines, but with a gradient to the scale
+            cosines = with_scale if ranking_moves_scale else head.cosines(output.features)
             terms["ranking"] = mean(losses.margin_ranking(cosines, step.labels, classes.old, margin, top))  # Eq. 8
         return terms
 

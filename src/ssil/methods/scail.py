@@ -89,7 +89,7 @@ def scail(training: Training, *, top_rewound: FiveOrMore | None = 10, ft_head: H
     Args:
         top_rewound: How many old classes can be predicted for an image: those that FT scores highest, at least five,
             so that there are five best classes; None for all.
-        ft_head: "keep" trains old rows of the head on, as SS-IL's authors' code does; "reset" draws the whole head
-            anew for every task, as IL2M's authors' code does.
+        ft_head: "keep" trains old rows of the head on, as SS-IL's authors' code does; "reset"
+            initialises the whole head anew for every task, as IL2M's authors' code does.
     """
     return fine_tuning(training, ft_head, partial(Rescaled, top_rewound))

@@ -24,10 +24,11 @@ def distillation_loss(step: Step, temperature: float) -> dict[str, Term]:
 
     The teacher's aligned scores are distilled; in the folded variant its weights are aligned.
     """
-    old, new = step.classes.old, max(step.classes.new, 1)  # a task without new classes counts as one: its labels count
-    share = old / (old + new)  # lambda
+    # `new` is at least 1: a task of more images of old classes alone would else not learn from its labels.
+    old, new = step.classes.old, max(step.classes.new, 1)
+    share = old / (old + new)  # lambda; 0 in the first task
     terms = {"ce": mean((1 - share) * losses.cross_entropy(step.output.logits, step.labels))}
-    if step.teachers:  # no temperature**2
+    if step.teachers:  # not multiplied by temperature**2
         terms["kd"] = mean(share * losses.gkd(step.output.logits, step.teachers["old"].scores, temperature))
     return terms
 
@@ -52,7 +53,7 @@ class Aligned(Scorer):
         self.register_buffer("gamma", torch.ones(()))
 
     def forward(self, output: Output, classes: ClassTable) -> Tensor:
-        """The aligned logits."""
+        """The logits, those of the newest task's classes times gamma."""
         old, new = output.logits.split([classes.old, classes.new], 1)
         return torch.cat([old, self.gamma * new], 1)
 
@@ -84,7 +85,7 @@ def wa(
     Args:
         variant: "folded", as the paper is mostly read: multiply the new rows by gamma (biases stay), and train on
             from there. "original", as the authors' code does: a head without biases, the newest task's scores times
-            gamma, and a head drawn anew for every task.
+            gamma, and a head initialised anew for every task.
         temperature: The temperature of distillation.
         norm: The norm of rows: "l2" by default, "l1" in the original variant.
         clamp: Limit gamma to at most 1; by default in the original variant only.
@@ -102,10 +103,10 @@ def wa(
         return alignment(weight, state.classes.old, order).clamp(max=most) if state.classes.new else weight.new_ones(())
 
     @torch.no_grad()
-    def fold(state: TaskState) -> None:
+    def multiply_rows(state: TaskState) -> None:
         state.network.head.weight[state.classes.old :] *= gamma(state)
 
-    def remember(state: TaskState) -> None:
+    def store_gamma(state: TaskState) -> None:
         state.scorers[MAIN].restore({"gamma": gamma(state).detach()})
 
     def plan(classes: ClassTable) -> TaskPlan:
@@ -116,7 +117,7 @@ def wa(
         if not classes.old:
             return *clipped, main
         reset = () if folded else (Stage("reset", reset_head),)
-        return *reset, *clipped, main, Stage("align", fold if folded else remember)
+        return *reset, *clipped, main, Stage("align", multiply_rows if folded else store_gamma)
 
     head = partial(LinearHead, bias=folded, init=training.new_head_init)
     return Method(plan, head, {MAIN: Scorer if folded else Aligned})
