@@ -1,4 +1,4 @@
-"""`ssil run` and `ssil show`: plain lines, JSON lines, interrupts."""
+"""`ssil run`: plain lines, JSON lines, interrupts."""
 
 import json
 import signal
@@ -12,7 +12,6 @@ import tiny_runs
 from ssil.benchmark.record import read_record
 from ssil.cli import main, progress
 from ssil.cli.run_display import RunProgress
-from ssil.learning.metrics import newest_share
 from ssil.learning.task import ProgressReport
 
 
@@ -164,25 +163,6 @@ def test_a_process_is_interrupted(command: list[str], tmp_path: Path) -> None:
     assert process.returncode == 130
     assert "interrupted: the last checkpoint is kept in " in error
     assert (tmp_path / "a" / "checkpoint" / "state.json").exists()
-
-
-def test_show(finished: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["show", str(finished), str(finished)]) == 0
-    out = capsys.readouterr().out
-    record = read_record(finished)
-    assert record.summary is not None
-    assert out.count("predicted task after task 3") == 1
-    for value in (record.summary.average_top1, record.summary.forgetting, record.tasks[1].top5):
-        assert f"{value:.2f}" in out
-
-
-def test_show_json(finished: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["show", str(finished), "--json"]) == 0
-    shown = json.loads(capsys.readouterr().out)
-    record = read_record(finished)
-    assert shown["record"] == record.model_dump(mode="json")
-    assert shown["newest_share"] == newest_share(record.tasks[-1].confusion)
-    assert (shown["finished"], shown["last_top1"]) == (True, record.tasks[-1].top1)
 
 
 def test_show_a_run_that_has_just_begun(

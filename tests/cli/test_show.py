@@ -1,4 +1,4 @@
-"""`ssil show --metrics`: what the predictions come to."""
+"""`ssil show`: tables, JSON lines, metrics of the predictions."""
 
 import json
 import shutil
@@ -11,7 +11,7 @@ from ssil.benchmark.record import Record, read_predictions
 from ssil.benchmark.runner import run
 from ssil.cli import main
 from ssil.core.classes import ClassTable
-from ssil.learning.metrics import backward_transfer, calibration_error, class_top1, interval
+from ssil.learning.metrics import backward_transfer, calibration_error, class_top1, interval, newest_share
 
 
 @pytest.fixture(scope="module")
@@ -24,6 +24,37 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Record]:
 
 def _transfer(record: Record) -> float:
     return backward_transfer([task.task_top1 for task in record.tasks])
+
+
+def test_show(finished: tuple[Path, Record], capsys: pytest.CaptureFixture[str]) -> None:
+    out, record = finished
+    assert main(["show", str(out), str(out)]) == 0
+    shown = capsys.readouterr().out
+    assert record.summary is not None
+    assert shown.count("predicted task after task 2") == 1
+    for value in (record.summary.average_top1, record.summary.forgetting, record.tasks[1].top5):
+        assert f"{value:.2f}" in shown
+
+
+def test_show_json(finished: tuple[Path, Record], capsys: pytest.CaptureFixture[str]) -> None:
+    out, record = finished
+    assert main(["show", str(out), "--json"]) == 0
+    shown = json.loads(capsys.readouterr().out)
+    assert shown["record"] == record.model_dump(mode="json")
+    assert shown["newest_share"] == newest_share(record.tasks[-1].confusion)
+    assert (shown["finished"], shown["last_top1"]) == (True, record.tasks[-1].top1)
+
+
+def test_runs_are_named_by_what_differs_in_their_paths(
+    finished: tuple[Path, Record], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folders = [tmp_path / "some" / "place" / name for name in ("one", "one/two", "three")]
+    for folder in folders:
+        folder.mkdir(parents=True)
+        shutil.copy(finished[0] / "record.json", folder)
+    assert main(["show", str(folders[0]), str(folders[2])]) == 0
+    rows = capsys.readouterr().out.splitlines()[2:5]
+    assert [row.split()[0] for row in rows] == ["one", "one/two", "three"]
 
 
 def test_metrics(finished: tuple[Path, Record], capsys: pytest.CaptureFixture[str]) -> None:

@@ -89,7 +89,7 @@ def _print_tables(records: Mapping[str, Record], metrics: bool) -> None:
     for folder, record in records.items():
         screen.print(f"\n[bold]{folder}[/]: {run_title(record)}")
         if record.tasks:
-            heading = f"predicted task after task {len(record.tasks)}, % of the true task"
+            heading = f"predicted task after task {len(record.tasks)}, in % of each true task's images"
             screen.print(task_table(record), heading, _confusion_table(record), sep="\n")
         if record.tasks and metrics:
             _print_metrics(screen, folder, record)
