@@ -38,18 +38,17 @@ from PIL import Image
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset, Sampler
 
-from ssil.data.augmentation import Transform
-from ssil.data.cropping import NUMBERS, random_box
+from ssil.data.augmentation import CROP_NUMBERS, Transform, random_box
 from ssil.data.data_settings import DataSettings
 from ssil.data.encoded_images import Encoded
 from ssil.data.image_index import Files, ImageIndex, Preprocessing
 from ssil.data.load import find_image_index, load
-from ssil.data.prefetch import ahead
+from ssil.data.prefetch import prefetch
 from ssil.data.store.writer import prepare
 from ssil.learning.execution import keep_freed_memory
 
 SIZE, BATCH, WORKERS, SHORT_SIDE, WARM = 224, 64, 2, 256, 6
-LOOK = Preprocessing(SIZE)
+PREPROCESSING = Preprocessing(SIZE)
 Pipeline = Generator[Tensor, None, None]
 
 
@@ -58,7 +57,7 @@ class Usual(Dataset[Tensor]):
 
     def __init__(self, paths: Sequence[Path]) -> None:
         self.paths = paths
-        self.mean, self.std = (torch.tensor(values).view(3, 1, 1) for values in (LOOK.mean, LOOK.std))
+        self.mean, self.std = (torch.tensor(values).view(3, 1, 1) for values in (PREPROCESSING.mean, PREPROCESSING.std))
 
     def __len__(self) -> int:
         return len(self.paths)
@@ -66,7 +65,7 @@ class Usual(Dataset[Tensor]):
     def __getitem__(self, index: int) -> Tensor:
         with self.paths[index].open("rb") as file:
             image = Image.open(file).convert("RGB")
-        *crop, mirrored = torch.rand(NUMBERS + 1).tolist()
+        *crop, mirrored = torch.rand(CROP_NUMBERS + 1).tolist()
         left, top, width, height = random_box(*image.size, crop)
         image = image.crop((left, top, left + width, top + height)).resize((SIZE, SIZE), Image.Resampling.BILINEAR)
         if mirrored < 0.5:
@@ -119,7 +118,7 @@ def ours(path: Path) -> Pipeline:
     generator = torch.Generator().manual_seed(0)
     draws = (transform.draw(BATCH, generator) for _ in count())
     batches = ((torch.randint(len(images), (BATCH,), generator=generator), drawn) for drawn in draws)
-    for pixels, drawn in ahead(lambda batch: (images.fetch(*batch), batch[1]), batches, depth=2, workers=2):
+    for pixels, drawn in prefetch(lambda batch: (images.fetch(*batch), batch[1]), batches, depth=2, threads=2):
         yield transform.train(pixels, drawn)
 
 
@@ -198,9 +197,9 @@ def compare(photos: Path, seconds: float, rounds: int) -> None:
     """Print the table."""
     with TemporaryDirectory() as folder:
         store = Path(folder) / "store"
-        listing = find_image_index(DataSettings(dataset=str(photos)))
-        assert listing is not None
-        prepare(listing, store, SHORT_SIDE)
+        image_index = find_image_index(DataSettings(dataset=str(photos)))
+        assert image_index is not None
+        prepare(image_index, store, SHORT_SIDE)
         pipelines = {"usual": (usual, paths(photos)), "files": (ours, photos), "store": (ours, store)}
         turns = [{name: watched(run, *what, seconds) for name, what in pipelines.items()} for _ in range(rounds)]
     print("| pipeline | images a second | times the usual | peak memory |\n|---|---|---|---|")
@@ -238,9 +237,9 @@ def startup(images: int) -> None:
     Image.new("RGB", (8, 8)).save(picture, "jpeg")
     names = tuple(f"{number // 1300:04d}/{number:07d}.jpg" for number in range(images))
     classes = tuple(f"{label:04d}" for label in range(-(-images // 1300)))
-    listing = ImageIndex("tiny", Tiny(names, picture.getvalue()), np.arange(images) // 1300, classes, LOOK)
+    image_index = ImageIndex("tiny", Tiny(names, picture.getvalue()), np.arange(images) // 1300, classes, PREPROCESSING)
     with TemporaryDirectory() as folder:
-        prepare(listing, Path(folder) / "store")
+        prepare(image_index, Path(folder) / "store")
         for _ in range(2):
             (seconds, *sizes), _ = watched(opening, Path(folder) / "store")
     print("| images | seconds to open | read | of it from the disk | memory |\n|---|---|---|---|---|")

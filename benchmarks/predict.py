@@ -37,7 +37,7 @@ from ssil.classifier.prediction import Classifier
 from ssil.classifier.prediction_inputs import BATCH_SIZE
 from ssil.classifier.update import update
 from ssil.cli.predict import predict
-from ssil.data.assemble import transform
+from ssil.data.assemble import make_transform
 
 SIZE = 64
 NETWORKS = {"resnet18": 64, "resnet14": 32}
@@ -95,7 +95,7 @@ def compare(root: Path, images: int, rounds: int) -> None:
         classifier = made(root / backbone, backbone, few)
         classifier.snapshot.network.eval()
         pixels = torch.randint(256, (images, size, size, 3), dtype=torch.uint8)
-        batches = transform(classifier.settings.preprocessing()).test(pixels, torch.float32).split(BATCH_SIZE)
+        batches = make_transform(classifier.settings.preprocessing()).test(pixels, torch.float32).split(BATCH_SIZE)
         turns = [_turn(classifier, batches, root / backbone, pictures) for _ in range(rounds)]
         network, whole = (median(column) for column in zip(*turns, strict=True))
         ratio = median(one / other for one, other in turns)

@@ -32,7 +32,7 @@ def taught(folder: Path, images: Path, fuse: Fuse | None = None) -> None:
             fuse.tick("step")
 
     if fuse:
-        image_index.content = fuse.before("read", image_index.content)
+        image_index.read_image_file = fuse.before("read", image_index.read_image_file)
     publish_update(folder, str(images), SETTINGS, watch=watch)
 
 

@@ -99,7 +99,7 @@ def test_an_interrupt_says_how_to_go_on(monkeypatch: pytest.MonkeyPatch, capsys:
 
     monkeypatch.setattr("sys.argv", ["ssil", "data", "prepare", "photos", "--out", "my store"])
     with monkeypatch.context() as patch:
-        patch.setattr("ssil.data.store.writer.finish", stop)
+        patch.setattr("ssil.data.store.writer._finish", stop)
         assert ssil("prepare", "photos", "--out", "my store") == 130
     said = capsys.readouterr().err
     assert (

@@ -37,7 +37,7 @@ def photos(painted: Path, tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def listing(photos: Path) -> ImageIndex:
+def image_index(photos: Path) -> ImageIndex:
     return folder(photos)
 
 

@@ -19,7 +19,7 @@ def test_counts_below_one_are_refused(name: str, value: int) -> None:
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ({"least": 0.0}, "least: 0.0 does not fit"),
+        ({"least": 0.0}, "imbalance: 0.0 does not fit"),
         ({"validate": 1.0}, "validate: 1.0 does not fit"),
         ({"validation": -0.5}, "validate: -0.5 does not fit"),
         ({"augment": "spin"}, "augment: 'spin' does not fit: input should be 'crop', 'shift' or 'none'"),

@@ -9,7 +9,7 @@ from torch import Tensor
 from ssil.core.errors import UserError
 from ssil.core.samples import Samples
 from ssil.data.augmentation import Transform
-from ssil.data.dataset import Dataset, select, split, subset, uneven, validation_split
+from ssil.data.dataset import Dataset, imbalanced, select, split, subset, validation_split
 from ssil.data.resident_images import Resident
 
 
@@ -115,14 +115,14 @@ def test_fingerprint_sees_pixels_labels_and_names() -> None:
 
 def test_uneven_classes_have_from_all_to_the_least_part() -> None:
     whole = dataset()
-    part = uneven(whole, 0.2, seed=0)
+    part = imbalanced(whole, 0.2, seed=0)
     counts = part.train.labels.bincount()
     assert sorted(counts.tolist()) == [2, 3, 6, 10]  # of 10 each: by 1, 0.2 ** (1 / 3), 0.2 ** (2 / 3), 0.2
     assert rows(part.train) <= rows(whole.train)
-    assert rows(uneven(replace(whole, train=shuffled(whole.train)), 0.2, seed=0).train) == rows(part.train)
-    assert uneven(whole, 0.2, seed=1).train.labels.bincount().tolist() != counts.tolist()
+    assert rows(imbalanced(replace(whole, train=shuffled(whole.train)), 0.2, seed=0).train) == rows(part.train)
+    assert imbalanced(whole, 0.2, seed=1).train.labels.bincount().tolist() != counts.tolist()
     assert torch.equal(pixels(part.test), pixels(whole.test))
 
 
 def test_a_class_always_has_an_image() -> None:
-    assert int(uneven(dataset(), 0.001, seed=0).train.labels.bincount().min()) == 1
+    assert int(imbalanced(dataset(), 0.001, seed=0).train.labels.bincount().min()) == 1

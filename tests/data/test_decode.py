@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from PIL import Image, ImageOps
 
 from ssil.data import decode
-from ssil.data.decode import ORIENTATION, Box, Pixels, UnreadableError, measure, resize, view, whole
+from ssil.data.decode import ORIENTATION, Box, Pixels, UnreadableError, decode_image, measure, resize, view
 
 
 def scene(width: int = 90, height: int = 70, seed: int = 0, grain: int = 6) -> Image.Image:
@@ -68,19 +68,19 @@ KINDS: dict[str, dict[str, Any]] = {
 def test_jpegs_are_what_pillow_sees(kind: str, mode: str) -> None:
     data = encode(scene().convert(mode), **KINDS[kind])
     assert measure(data) == (90, 70)
-    assert np.array_equal(whole(data), by_pillow(data))
-    assert whole(data, channels=1).shape == (70, 90, 1)
+    assert np.array_equal(decode_image(data), by_pillow(data))
+    assert decode_image(data, channels=1).shape == (70, 90, 1)
 
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("shrink", [1, 2, 4, 8])
 def test_lines_below_a_part_are_not_decoded(kind: str, shrink: int) -> None:
     data = encode(scene(75, 131), **KINDS[kind])
-    head = decode._head(data)
+    header = decode._header(data)
     for bottom in range(1, 132):
         needed = -(-bottom // shrink)
-        lines = decode._lines(data, head, bottom, shrink, 3).copy()
-        all_lines = decode._lines(data, head._replace(frame=0), bottom, shrink, 3)
+        lines = decode._decode_lines(data, header, bottom, shrink, 3).copy()
+        all_lines = decode._decode_lines(data, header._replace(frame=0), bottom, shrink, 3)
         assert np.array_equal(lines[:needed], all_lines[:needed]), bottom
         assert kind == "progressive" or bottom > 112 or len(lines) < len(all_lines)
 
@@ -95,7 +95,7 @@ def boxes(draw: st.DrawFn, width: int, height: int) -> Box:
 @given(box=boxes(90, 70), kind=st.sampled_from(list(KINDS)), channels=st.sampled_from([1, 3]))
 def test_a_view_is_a_part_of_the_whole(box: Box, kind: str, channels: int) -> None:
     data = encode(scene(), **KINDS[kind])
-    assert np.array_equal(seen(data, box, 64, channels), resized(whole(data, channels), box, 64))
+    assert np.array_equal(seen(data, box, 64, channels), resized(decode_image(data, channels), box, 64))
 
 
 def test_resizing_is_bilinear_with_antialiasing() -> None:
@@ -112,7 +112,7 @@ def test_camera_orientation_is_honoured(form: str, orientation: int) -> None:
     data = encode(scene(), form, exif=turned(orientation))
     upright = by_pillow(data)
     assert measure(data) == upright.shape[1::-1] == ((90, 70) if orientation < 5 else (70, 90))
-    assert np.array_equal(whole(data), upright)
+    assert np.array_equal(decode_image(data), upright)
     box = Box(9, 17, 40, 35)
     assert np.array_equal(seen(data, box), resized(upright.copy(), box))
 
@@ -127,7 +127,7 @@ def test_camera_orientation_is_honoured_at_a_fraction_of_the_size(orientation: i
 @pytest.mark.parametrize("exif", [b"Exif\0\0", b"Exif\0\0II*\0\xff\xff\xff\xff", bytes(30), turned(9).tobytes()])
 def test_damaged_camera_notes_count_for_nothing(exif: bytes) -> None:
     image = scene()
-    assert np.array_equal(whole(encode(image, exif=exif)), whole(encode(image)))
+    assert np.array_equal(decode_image(encode(image, exif=exif)), decode_image(encode(image)))
 
 
 @pytest.mark.parametrize(
@@ -148,17 +148,19 @@ def test_damaged_camera_notes_count_for_nothing(exif: bytes) -> None:
 )
 def test_modes(mode: str, form: str, colour: int | tuple[int, ...], expected: tuple[int, ...]) -> None:
     data = encode(Image.new(mode, (9, 8), colour), form)
-    picture = whole(data)
+    picture = decode_image(data)
     assert picture.shape == (8, 9, 3)
     assert np.abs(picture.astype(int) - expected).max() <= 1
     assert np.array_equal(seen(data, Box(0, 0, 8, 8), 8), picture[:, :8])
-    assert np.array_equal(whole(data, channels=1), by_pillow(encode(Image.fromarray(picture), "png"), "L")[..., None])
+    assert np.array_equal(
+        decode_image(data, channels=1), by_pillow(encode(Image.fromarray(picture), "png"), "L")[..., None]
+    )
 
 
 def test_palettes_with_transparency() -> None:
     image = Image.new("RGB", (8, 8), (200, 100, 50))
     image.paste((0, 0, 0), (0, 0, 4, 8))
-    picture = whole(encode(image.quantize(4), "gif", transparency=image.quantize(4).getpixel((0, 0))))
+    picture = decode_image(encode(image.quantize(4), "gif", transparency=image.quantize(4).getpixel((0, 0))))
     assert (picture[:, :4] == 255).all()
     assert (picture[:, 4:] == (200, 100, 50)).all()
 
@@ -186,29 +188,29 @@ def test_truncated_images_are_refused(form: str) -> None:
     data = encode(scene(40, 30), form)
     for part in (0.02, 0.3, 0.6, 0.9):
         with pytest.raises(UnreadableError):
-            whole(data[: int(part * len(data))])
+            decode_image(data[: int(part * len(data))])
 
 
 def test_a_png_with_a_broken_stream_is_refused() -> None:
     data = encode(scene(40, 30), "png")
     with pytest.raises(UnreadableError, match="broken data stream"):
-        whole(data[:-20] + bytes(20))
+        decode_image(data[:-20] + bytes(20))
 
 
 def test_a_jpeg_is_whole_to_its_last_byte() -> None:
     data = encode(scene(40, 30))
     for end in range(1, len(data)):
         with pytest.raises(UnreadableError) as caught:
-            whole(data[:end])
+            decode_image(data[:end])
         assert "\n" not in str(caught.value)
     with pytest.raises(UnreadableError, match=r"^truncated: .*premature end"):
-        whole(data[:-100] + b"\xff\xd9")
+        decode_image(data[:-100] + b"\xff\xd9")
 
 
 def test_harmless_flaws_are_left_to_pillow() -> None:
     data = encode(scene())
     flawed = data[:-2] + bytes(50) + data[-2:] + b"more"
-    assert np.array_equal(whole(flawed), whole(data))
+    assert np.array_equal(decode_image(flawed), decode_image(data))
     assert np.array_equal(seen(flawed, Box(5, 5, 60, 60)), seen(data, Box(5, 5, 60, 60)))
 
 
@@ -219,7 +221,7 @@ def png_header(width: int, height: int) -> bytes:
 
 def jpeg_header(width: int, height: int) -> bytes:
     data = encode(Image.new("L", (width, 8)))
-    return decode._cut(data, decode._head(data).frame, height).tobytes()
+    return decode._with_height(data, decode._header(data).frame, height).tobytes()
 
 
 @pytest.mark.parametrize(
@@ -237,7 +239,7 @@ def jpeg_header(width: int, height: int) -> bytes:
     ids=range(8),
 )
 def test_reasons(data: bytes, reason: str) -> None:
-    for read in (measure, whole):
+    for read in (measure, decode_image):
         with pytest.raises(UnreadableError) as caught:
             read(data)
         assert str(caught.value) == reason
@@ -259,7 +261,7 @@ def test_damage_is_refused_or_seen_through(form: str, damage: list[tuple[float, 
         data[int(place * len(data))] = byte
     with suppress(UnreadableError):
         width, height = measure(bytes(data))
-        assert whole(bytes(data)).shape == (height, width, 3)
+        assert decode_image(bytes(data)).shape == (height, width, 3)
         seen(bytes(data), Box(0, 0, width, height), 8)
 
 
@@ -274,7 +276,7 @@ def test_memory_of_other_owners_is_read_in_place() -> None:
     data = encode(scene(), exif=turned(8))
     shared = memoryview(b"before" + data + b"after")[6 : 6 + len(data)]
     assert measure(shared) == (70, 90)
-    assert np.array_equal(whole(shared), whole(data))
+    assert np.array_equal(decode_image(shared), decode_image(data))
     assert np.array_equal(seen(shared, Box(1, 2, 30, 30)), seen(data, Box(1, 2, 30, 30)))
 
 
@@ -284,7 +286,7 @@ def test_photographs() -> None:
         pytest.skip("photos is not in $SSIL_DATA")
     for number, path in enumerate(sorted(folder.glob("*/*"))[::8]):
         data = path.read_bytes()
-        picture = whole(data)
+        picture = decode_image(data)
         assert np.array_equal(picture, by_pillow(data))
         width, height = measure(data)
         box = Box(number, 2 * number, width // 3, height // 2)
@@ -299,7 +301,7 @@ def test_tiffs_are_turned_once(orientation: int) -> None:
     exif[0x0112] = orientation
     Image.fromarray(stored).save(file, "TIFF", exif=exif)
     expected = np.asarray(ImageOps.exif_transpose(Image.open(file)).convert("RGB"))
-    assert np.array_equal(whole(file.getvalue()), expected)
+    assert np.array_equal(decode_image(file.getvalue()), expected)
     assert measure(file.getvalue()) == expected.shape[1::-1]
 
 
@@ -317,7 +319,7 @@ def test_a_jpeg_with_a_wrong_code_is_damaged() -> None:
     data = bytearray(file.getvalue())
     data[-42:-2] = b"\xff\x00" * 20  # ones only: no code begins so
     with pytest.raises(UnreadableError, match="damaged"):
-        whole(bytes(data))
+        decode_image(bytes(data))
 
 
 def test_memory_that_runs_out_is_no_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -328,4 +330,4 @@ def test_memory_that_runs_out_is_no_verdict(monkeypatch: pytest.MonkeyPatch) -> 
     Image.new("RGB", (10, 10)).save(file, "PNG")
     monkeypatch.setattr(Image, "open", refuse)
     with pytest.raises(MemoryError):
-        whole(file.getvalue())
+        decode_image(file.getvalue())

@@ -13,8 +13,9 @@ from ssil.core.randomness import Randomness
 from ssil.data.augmentation import Transform
 from ssil.data.data_settings import DataSettings
 from ssil.data.dataset import Dataset
-from ssil.data.encoded_images import Encoded, Viewed, pool
+from ssil.data.encoded_images import Decoded, Encoded
 from ssil.data.load import load
+from ssil.data.prefetch import decoding_pool
 
 COUNT = 12
 
@@ -85,7 +86,7 @@ def test_what_is_all_in_memory_stays_there(photos: Path) -> None:
 def test_decoding_threads_start_no_others(photos: Path) -> None:
     before = torch.get_num_threads()
     opened(photos, "crop", threads=3)
-    assert {pool(3).submit(torch.get_num_threads).result() for _ in range(6)} == {1}
+    assert {decoding_pool(3).submit(torch.get_num_threads).result() for _ in range(6)} == {1}
     assert torch.get_num_threads() == before
 
 
@@ -97,7 +98,7 @@ def _forbid_reading(images: Encoded, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_views_that_never_change_are_held_as_pixels(photos: Path) -> None:
-    assert isinstance(opened(photos, "shift").train.images, Viewed)
+    assert isinstance(opened(photos, "shift").train.images, Decoded)
     crops = opened(photos, "crop").train.images
     assert isinstance(crops, Encoded)
     assert len(crops.held) == len(crops)

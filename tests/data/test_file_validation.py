@@ -10,7 +10,7 @@ import pytest
 from PIL import Image
 
 from ssil.core.errors import UserError
-from ssil.data import file_validation as surveys
+from ssil.data import file_validation
 from ssil.data.cache import cache_dir
 from ssil.data.data_settings import DataSettings
 from ssil.data.dataset import Dataset
@@ -131,13 +131,13 @@ def test_a_set_of_bad_files_only_is_refused(tmp_path: Path) -> None:
 def examined(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The lengths of the files that are decoded."""
     seen: list[int] = []
-    examine = surveys.examine
+    check_image = file_validation.check_image
 
-    def spy(data: bytes) -> surveys.Found:
+    def spy(data: bytes) -> file_validation.ImageCheck:
         seen.append(len(data))
-        return examine(data)
+        return check_image(data)
 
-    monkeypatch.setattr(surveys, "examine", spy)
+    monkeypatch.setattr(file_validation, "check_image", spy)
     return seen
 
 
@@ -186,25 +186,25 @@ def test_names_that_are_no_text(tree: Path) -> None:
 def test_a_file_that_changes_while_it_is_examined_is_examined_again(
     tree: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    examine = surveys.examine
+    check_image = file_validation.check_image
 
-    def emptied(data: bytes) -> surveys.Found:
+    def emptied(data: bytes) -> file_validation.ImageCheck:
         (tree / "a" / "0.jpg").write_bytes(b"")
-        return examine(data)
+        return check_image(data)
 
-    monkeypatch.setattr(surveys, "examine", emptied)
+    monkeypatch.setattr(file_validation, "check_image", emptied)
     load(DataSettings(dataset=str(tree), in_memory=False, image_size=128), threads=1)
     monkeypatch.undo()
     assert reasons(load(DataSettings(dataset=str(tree)))) == {"a/0.jpg": "empty file"}
 
 
 def test_notes_are_made_one_when_there_are_many(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(surveys._Kept, "MOST", 3)
+    monkeypatch.setattr(file_validation, "MAX_TABLES", 3)
     for number in range(8):
         paint(tree / f"new{number}", 2)
         load(DataSettings(dataset=str(tree)))
     assert len(list(cache_dir().glob("surveys-*/*/*.arrow"))) > 0
-    monkeypatch.setattr(surveys, "examine", None)
+    monkeypatch.setattr(file_validation, "check_image", None)
     assert len(load(DataSettings(dataset=str(tree))).classes) == 10
 
 

@@ -11,7 +11,7 @@ from ssil.core.errors import UserError
 from ssil.core.samples import Samples
 from ssil.data.augmentation import generic
 from ssil.data.dataset import Dataset
-from ssil.data.png_export import export, folder_names
+from ssil.data.png_export import export_png, folder_names
 from ssil.data.resident_images import Resident
 
 
@@ -25,7 +25,7 @@ def made(classes: tuple[str, ...], channels: int = 3) -> Dataset:
 @pytest.mark.parametrize("channels", [1, 3])
 def test_every_pixel_is_there(tmp_path: Path, channels: int) -> None:
     dataset, calls = made(("ant", "bee"), channels), list[tuple[int, int]]()
-    assert export(dataset, tmp_path / "out", lambda *call: calls.append(call)) == 7
+    assert export_png(dataset, tmp_path / "out", lambda *call: calls.append(call)) == 7
     places = {"train": [("ant", 1), ("bee", 1), ("ant", 2), ("bee", 2), ("bee", 3)], "test": [("ant", 1), ("bee", 1)]}
     for part, samples in (("train", dataset.train), ("test", dataset.test)):
         for pixels, (name, number) in zip(samples.images.fetch(torch.arange(len(samples))), places[part], strict=True):
@@ -37,7 +37,7 @@ def test_every_pixel_is_there(tmp_path: Path, channels: int) -> None:
 
 def test_a_directory_that_exists_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="exists; give a new directory"):
-        export(made(("a", "b")), tmp_path)
+        export_png(made(("a", "b")), tmp_path)
 
 
 def test_it_appears_as_a_whole(tmp_path: Path) -> None:
@@ -46,9 +46,9 @@ def test_it_appears_as_a_whole(tmp_path: Path) -> None:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        export(made(("old", "b")), tmp_path / "out", stop)
+        export_png(made(("old", "b")), tmp_path / "out", stop)
     assert not (tmp_path / "out").exists()
-    export(made(("new", "b")), tmp_path / "out")
+    export_png(made(("new", "b")), tmp_path / "out")
     assert {path.name for path in tmp_path.glob("out/train/*")} == {"new", "b"}
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
 
@@ -56,7 +56,7 @@ def test_it_appears_as_a_whole(tmp_path: Path) -> None:
 def test_an_unwritable_place(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(UserError, match="can't be written"):
-        export(made(("a", "b")), tmp_path / "file" / "out")
+        export_png(made(("a", "b")), tmp_path / "file" / "out")
 
 
 def test_names_that_file_systems_take() -> None:

@@ -3,12 +3,12 @@ import time
 
 import pytest
 
-from ssil.data.prefetch import ahead
+from ssil.data.prefetch import prefetch
 
 
 @pytest.mark.parametrize("depth", [0, 1, 3])
 def test_all_are_made_in_order(depth: int) -> None:
-    assert list(ahead(lambda item: item * 2, range(7), depth)) == [0, 2, 4, 6, 8, 10, 12]
+    assert list(prefetch(lambda item: item * 2, range(7), depth)) == [0, 2, 4, 6, 8, 10, 12]
 
 
 def test_they_are_begun_before_they_are_asked_for_and_no_further() -> None:
@@ -19,7 +19,7 @@ def test_they_are_begun_before_they_are_asked_for_and_no_further() -> None:
         begun.append(item)
         return item
 
-    made = ahead(make, range(10), 2)
+    made = prefetch(make, range(10), 2)
     assert next(made) == 0
     time.sleep(0.1)
     assert begun == [0, 1, 2]
@@ -35,14 +35,14 @@ def test_many_work_and_their_order_is_kept() -> None:
         time.sleep(0.01 * (item % 3))
         return -item
 
-    for number, made in enumerate(ahead(make, range(30), 4, workers=3)):
+    for number, made in enumerate(prefetch(make, range(30), 4, threads=3)):
         assert made == -number
         assert len(begun) <= number + 1 + 4
     assert sorted(begun) == list(range(30))
 
 
 def test_an_error_comes_where_its_result_would() -> None:
-    made = ahead(lambda item: 1 // item, [1, 0, 1], 2)
+    made = prefetch(lambda item: 1 // item, [1, 0, 1], 2)
     assert next(made) == 1
     with pytest.raises(ZeroDivisionError):
         next(made)

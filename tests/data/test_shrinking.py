@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from ssil.data.decode import UnreadableError, whole
+from ssil.data.decode import UnreadableError, decode_image
 from ssil.data.image_index import Files, ImageIndex, Preprocessing
 from ssil.data.shrinking import shrink
 from ssil.data.store.writer import prepare
@@ -39,7 +39,7 @@ def kind(data: bytes | memoryview) -> str | None:
     ],
 )
 def test_the_short_side(size: tuple[int, int], short: int, expected: tuple[int, int]) -> None:
-    height, width, _ = whole(shrink(encoded(*size), short)).shape
+    height, width, _ = decode_image(shrink(encoded(*size), short)).shape
     assert (width, height) == expected
 
 
@@ -50,7 +50,7 @@ def test_no_larger_pictures_stay_as_they_are() -> None:
 
 @pytest.mark.parametrize("turned", [False, True])
 def test_it_stands_upright(turned: bool) -> None:
-    picture = whole(shrink(encoded(80, 120, turned=turned), 40))
+    picture = decode_image(shrink(encoded(80, 120, turned=turned), 40))
     assert picture.shape == (60, 40, 3)
     assert picture[:25].max() < 30
     assert picture[35:].min() > 225
@@ -72,7 +72,7 @@ def test_without_loss_it_is_pillows_antialiased_picture() -> None:
     file = BytesIO()
     Image.fromarray(noise).save(file, "PNG")
     expected = Image.fromarray(noise).resize((20, 30), Image.Resampling.BILINEAR)
-    assert np.array_equal(whole(shrink(file.getvalue(), 20, quality=100)), np.asarray(expected))
+    assert np.array_equal(decode_image(shrink(file.getvalue(), 20, quality=100)), np.asarray(expected))
 
 
 def test_a_damaged_one_is_refused() -> None:
@@ -91,5 +91,5 @@ def test_a_store_has_the_small_ones(tmp_path: Path) -> None:
     )
     assert (store.source.columns.width.tolist(), store.source.columns.height.tolist()) == ([30, 20], [45, 30])
     assert store.source.read(1) == files.read(1)
-    again = prepare(store.listing(), tmp_path / "smaller", short_side=10)
+    again = prepare(store.image_index(), tmp_path / "smaller", short_side=10)
     assert (again.source.columns.width.tolist(), again.source.columns.height.tolist()) == ([10, 10], [15, 15])

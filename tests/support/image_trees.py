@@ -29,21 +29,21 @@ def pictures(path: Path, *names: str) -> None:
         picture(path / name, number)
 
 
-def grey(listing: ImageIndex, index: int) -> int:
-    """The shade of a picture that a listing lists."""
-    with Image.open(io.BytesIO(listing.source.read(index))) as image:
+def grey(image_index: ImageIndex, index: int) -> int:
+    """The shade of a picture that a image_index lists."""
+    with Image.open(io.BytesIO(image_index.source.read(index))) as image:
         return int(image.convert("L").getpixel((0, 0)))  # type: ignore[arg-type]
 
 
-def listed(listing: ImageIndex) -> dict[str, list[str]]:
+def listed(image_index: ImageIndex) -> dict[str, list[str]]:
     """The files of each class."""
-    found: dict[str, list[str]] = {name: [] for name in listing.classes}
-    for name, label in zip(listing.source.names, listing.labels.tolist(), strict=True):
-        found[listing.classes[label]].append(name)
+    found: dict[str, list[str]] = {name: [] for name in image_index.classes}
+    for name, label in zip(image_index.source.names, image_index.labels.tolist(), strict=True):
+        found[image_index.classes[label]].append(name)
     return found
 
 
-def held_out(listing: ImageIndex) -> set[str]:
+def held_out(image_index: ImageIndex) -> set[str]:
     """The files that are for testing."""
-    assert listing.tested is not None
-    return {name for name, which in zip(listing.source.names, listing.tested, strict=True) if which}
+    assert image_index.is_test is not None
+    return {name for name, which in zip(image_index.source.names, image_index.is_test, strict=True) if which}

@@ -21,7 +21,7 @@ from ssil.classifier.prediction import Classifier, predict
 from ssil.classifier.update import update
 from ssil.core.errors import UserError
 from ssil.data.decode import UnreadableError, measure
-from ssil.data.image_index import content
+from ssil.data.image_index import read_image_file
 from ssil.nn.pretrained import read_pretrained
 
 ImagesLike = Sequence[str | Path | Image.Image] | NDArray[np.uint8]
@@ -174,7 +174,7 @@ def encoded(images: ImagesLike) -> Iterator[ImageFile]:
 def _encoded(image: str | Path | Image.Image | NDArray[np.uint8], index: int) -> ImageFile:
     if isinstance(image, str | Path):
         try:
-            data = content(Path(image))
+            data = read_image_file(Path(image))
             measure(data)
         except (OSError, UnreadableError) as error:
             raise UserError(f"X: {image} can't be read ({error})") from None

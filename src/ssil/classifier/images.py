@@ -14,7 +14,7 @@ from torch import Tensor
 from ssil.core.errors import UserError
 from ssil.core.files import checksum
 from ssil.core.samples import Samples
-from ssil.data.assemble import on_classes, viewed
+from ssil.data.assemble import class_remarks
 from ssil.data.encoded_images import Encoded
 from ssil.data.file_validation import ProgressCallback
 from ssil.data.image_index import Preprocessing, Remark
@@ -96,7 +96,7 @@ def image_samples(images: Sequence[ImageFile], labels: Sequence[int], preprocess
     held = {row: image.pixels for row, image in enumerate(images) if image.pixels is not None}
     encoded = Encoded(_ImageSource(images), np.arange(len(images)), preprocessing, digests, digests, held={**held})
     small = preprocessing.augment != "crop" and len(encoded) * math.prod(encoded.shape) <= MAX_DECODED_BYTES
-    return Samples(viewed(encoded) if small else encoded, torch.tensor(labels, dtype=torch.long))
+    return Samples(encoded.decoded() if small else encoded, torch.tensor(labels, dtype=torch.long))
 
 
 def load_images(
@@ -117,9 +117,9 @@ def load_images(
     if found is None:
         raise UserError(f"images: {name} is no folder with one sub-folder per class, and no .csv or .parquet manifest")
     index, validation = found
-    tested = np.zeros_like(validation.good) if index.tested is None else index.tested & validation.good
+    tested = np.zeros_like(validation.good) if index.is_test is None else index.is_test & validation.good
     left_out = [Remark(name, f"{tested.sum()} images are for testing, and not learnt")] if tested.any() else []
-    remarks = (*index.remarks, *validation.remarks(index.source.names), *on_classes(index, validation), *left_out)
+    remarks = (*index.remarks, *validation.remarks(index.source.names), *class_remarks(index, validation), *left_out)
 
     def images() -> Iterator[tuple[ImageFile, str]]:
         for row in (validation.good & ~tested).nonzero()[0].tolist():

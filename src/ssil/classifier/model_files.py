@@ -19,7 +19,7 @@ from ssil.core.errors import UserError
 from ssil.core.files import checksum, write_atomic, write_json
 from ssil.core.tensor_files import pack
 from ssil.data.decode import UnreadableError, measure
-from ssil.data.image_index import content, why
+from ssil.data.image_index import error_reason, read_image_file
 
 FORMAT = 1
 FEATURES = "features"
@@ -61,7 +61,7 @@ def _json_checksum(value: Mapping[str, Any]) -> str:
 def read_checked_json(path: Path) -> dict[str, Any]:
     """Return what `write_checked_json` wrote; raise UserError if the file is damaged or has another format."""
     try:
-        value = json.loads(content(path))
+        value = json.loads(read_image_file(path))
         intact = value.pop("checksum") == _json_checksum(value)
     except Exception as error:  # of any type: the file may be made to cause it
         raise UserError(f"model: {path} can't be read ({one_line(error)}); restore it, or roll back") from None
@@ -99,9 +99,9 @@ def read_image(path: Path, digest: str) -> bytes:
 
 def _read_checked(path: Path, digest: str) -> bytes:
     try:
-        data = content(path)
+        data = read_image_file(path)
     except OSError as error:
-        raise UserError(f"model: {path} can't be read ({why(error)}); delete it, or restore it") from None
+        raise UserError(f"model: {path} can't be read ({error_reason(error)}); delete it, or restore it") from None
     if checksum(data) != digest:
         raise UserError(f"model: {path} is damaged (its checksum differs); delete it, or restore it")
     return data

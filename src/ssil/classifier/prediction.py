@@ -12,7 +12,7 @@ from ssil.classifier.temperature_scaling import TemperatureScaled
 from ssil.core.classes import ClassTable
 from ssil.core.randomness import Randomness
 from ssil.core.samples import Samples
-from ssil.data.assemble import transform
+from ssil.data.assemble import make_transform
 from ssil.data.resident_images import Resident
 from ssil.learning.execution import ExecutionContext
 from ssil.learning.processes import SingleDevice
@@ -76,5 +76,5 @@ def execution_context(
     nothing = Samples(Resident(torch.empty(0, size, size, channels, dtype=torch.uint8)), torch.empty(0))
     random = Randomness(settings.seed)
     return ExecutionContext(
-        SingleDevice(), samples or nothing, transform(preprocessing), random, settings.backbone, init=init
+        SingleDevice(), samples or nothing, make_transform(preprocessing), random, settings.backbone, init=init
     )

@@ -9,10 +9,9 @@ from typing import BinaryIO
 
 from ssil.classifier.images import ImageFile
 from ssil.core.errors import UserError
-from ssil.data.decode import UnreadableError, at_full_size, whole
-from ssil.data.encoded_images import pool, workers
-from ssil.data.image_index import Preprocessing, Remark, content, plain, why
-from ssil.data.prefetch import ahead
+from ssil.data.decode import UnreadableError, at_full_size, decode_image
+from ssil.data.image_index import Preprocessing, Remark, as_utf8, error_reason, read_image_file
+from ssil.data.prefetch import decoding_pool, default_threads, prefetch
 
 PHOTOS = {".jpg", ".jpeg", ".jpe", ".jfif", ".jp2", ".png", ".webp", ".gif", ".tif", ".tiff", ".avif", ".heic", ".heif"}
 SUFFIXES = PHOTOS | {".bmp", ".tga", ".ico", ".pbm", ".pgm", ".ppm", ".pnm"}
@@ -40,7 +39,7 @@ def read_inputs(
     """
     paths = chain.from_iterable([_paths(name) for name in names])
     batches = iter(lambda: [*islice(paths, BATCH_SIZE)], [])
-    return ahead(partial(_read_batch, stdin=stdin, preprocessing=preprocessing), batches, depth=1)
+    return prefetch(partial(_read_batch, stdin=stdin, preprocessing=preprocessing), batches, depth=1)
 
 
 def _read_batch(
@@ -49,7 +48,7 @@ def _read_batch(
     def read_share(start: int) -> list[ImageFile | Remark]:
         return [_read(path, stdin, preprocessing) for path in paths[start : start + THREAD_SHARE]]
 
-    found = [*chain.from_iterable(pool(workers()).map(read_share, range(0, len(paths), THREAD_SHARE)))]
+    found = [*chain.from_iterable(decoding_pool(default_threads()).map(read_share, range(0, len(paths), THREAD_SHARE)))]
     readable = [one for one in found if isinstance(one, ImageFile)]
     return readable, [one for one in found if isinstance(one, Remark)]
 
@@ -65,11 +64,11 @@ def _paths(name: str) -> list[str]:
 
 def _read(path: str, stdin: BinaryIO, preprocessing: Preprocessing) -> ImageFile | Remark:
     try:
-        data = stdin.read() if path == "-" else content(Path(path))
-        pixels = whole(data, preprocessing.channels)
+        data = stdin.read() if path == "-" else read_image_file(Path(path))
+        pixels = decode_image(data, preprocessing.channels)
     except OSError as error:
-        return Remark(plain(path), why(error))
+        return Remark(as_utf8(path), error_reason(error))
     except UnreadableError as error:
-        return Remark(plain(path), str(error))
+        return Remark(as_utf8(path), str(error))
     held = pixels.nbytes <= MAX_HELD_BYTES and at_full_size(data, min(pixels.shape[:2]), preprocessing.size)
-    return replace(ImageFile.from_bytes(plain(path), data), pixels=pixels if held else None)
+    return replace(ImageFile.from_bytes(as_utf8(path), data), pixels=pixels if held else None)

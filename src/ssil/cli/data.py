@@ -1,11 +1,11 @@
-"""`ssil data`: one file a command."""
+"""`ssil data`: the commands on data sets, one file per command."""
 
 from cyclopts import App
 
 COMMANDS = {
     "prepare": "Pack the images of a source into a store.",
     "check": "Read every image, and say what is wrong.",
-    "show": "Show counts, classes and sizes, and a sheet of pictures.",
+    "show": "Show counts, classes and sizes, and a sheet of images.",
     "list": "Write which images are for training and for testing.",
     "export": "Write any data set as folders of PNG files.",
 }

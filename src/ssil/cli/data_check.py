@@ -1,16 +1,16 @@
-"""`ssil data check`: whether every image can be used."""
+"""`ssil data check`: find images that can't be used."""
 
 from cyclopts import App
 
-from ssil.cli.data_options import Choice, Name, Threads, known, packed, safe
+from ssil.cli.data_options import Choice, SourceName, Threads, require, safe, stored_images
 from ssil.cli.progress import counting
 from ssil.cli.terminal import Json, json_line
 from ssil.core.errors import UserError
-from ssil.data.assemble import on_classes
+from ssil.data.assemble import class_remarks
 from ssil.data.file_validation import ProgressCallback
 from ssil.data.image_index import Remark
 from ssil.data.load import find_validated_index
-from ssil.data.store import reader, verification
+from ssil.data.store.reader import check_store, open_store
 
 app = App(
     name="check",
@@ -24,10 +24,10 @@ Examples:
 
 
 @app.default
-def check(source: Name, /, *, choice: Choice | None = None, threads: Threads = None, json: Json = False) -> None:
+def check(source: SourceName, /, *, choice: Choice | None = None, threads: Threads = None, json: Json = False) -> None:
     """Read every image, and say what is wrong."""
-    with counting("checking", json) as count:
-        images, remarks = _looked(source, choice or Choice(), threads, count)
+    with counting("checking", json) as progress:
+        images, remarks = _check(source, choice or Choice(), threads, progress)
     faults = sum(remark.left_out for remark in remarks)
     for remark in remarks:
         if json:
@@ -42,14 +42,13 @@ def check(source: Name, /, *, choice: Choice | None = None, threads: Threads = N
         raise UserError(f"data: {source} has {faults:,} fault{'s' * (faults > 1)} in {images:,} images; see above")
 
 
-def _looked(
-    source: str, choice: Choice, threads: int | None, on_progress: ProgressCallback
-) -> tuple[int, list[Remark]]:
-    """How many images there are, and what is to be said of them."""
-    listing, found = known(source, find_validated_index(choice.settings(source), threads, on_progress, fresh=True))
-    if kept := packed(listing.source):
-        images, rows = kept
-        remarks = verification.check(reader.open_store(images.path), on_progress, threads, rows)
+def _check(source: str, choice: Choice, threads: int | None, on_progress: ProgressCallback) -> tuple[int, list[Remark]]:
+    """Return the number of images, and the remarks on them."""
+    found = find_validated_index(choice.settings(source), threads, on_progress, fresh=True)
+    index, validation = require(source, found)
+    if stored := stored_images(index.source):
+        images, rows = stored
+        remarks = check_store(open_store(images.path), on_progress, threads, rows)
     else:
-        remarks = [*listing.remarks, *found.remarks(listing.source.names)]
-    return len(listing), [*remarks, *on_classes(listing, found)]
+        remarks = [*index.remarks, *validation.remarks(index.source.names)]
+    return len(index), [*remarks, *class_remarks(index, validation)]

@@ -1,15 +1,15 @@
-"""`ssil data export`: any data set as folders of PNG files."""
+"""`ssil data export`: write any data set as folders of PNG files."""
 
 from pathlib import Path
 from typing import Annotated
 
 from cyclopts import App, Parameter
 
-from ssil.cli.data_options import At
+from ssil.cli.data_options import DataRoot
 from ssil.cli.progress import counting
 from ssil.data.data_settings import DataSettings
 from ssil.data.load import load
-from ssil.data.png_export import export as write
+from ssil.data.png_export import export_png
 
 app = App(
     name="export",
@@ -27,11 +27,11 @@ def export(
     /,
     *,
     out: Annotated[Path, Parameter(help="a new directory; it gets train/CLASS/000001.png and so on")],
-    data_root: At = None,
+    data_root: DataRoot = None,
 ) -> None:
     """Write any data set as folders of PNG files."""
-    with counting("reading") as count:
-        dataset = load(DataSettings(dataset=name, data_root=data_root), on_progress=count)
-    with counting("writing") as count:
-        write(dataset, out, count)
+    with counting("reading") as progress:
+        dataset = load(DataSettings(dataset=name, data_root=data_root), on_progress=progress)
+    with counting("writing") as progress:
+        export_png(dataset, out, progress)
     print(f"{len(dataset.train):,} training and {len(dataset.test):,} test images in {out}")

@@ -1,4 +1,4 @@
-"""`ssil data list`: a set's images, their labels and their parts, as a table that can be cited and loaded again."""
+"""`ssil data list`: write a set's images, labels and split as a table that can be cited and loaded again."""
 
 import csv
 import shlex
@@ -9,12 +9,11 @@ from typing import Annotated
 import numpy as np
 from cyclopts import App, Parameter
 
-from ssil.cli.data_options import Choice, Name, Threads, packed, rows_of, used
+from ssil.cli.data_options import Choice, SourceName, Threads, rows_of, stored_images, used_images
 from ssil.cli.progress import counting
 from ssil.core.errors import UserError
 from ssil.data.dataset import Dataset
-from ssil.data.image_index import Files, ImageIndex
-from ssil.data.sources.class_files import OWN
+from ssil.data.image_index import DEFAULT_PREPROCESSING, Files, ImageIndex
 
 app = App(
     name="list",
@@ -32,7 +31,7 @@ COLUMNS = ("path", "label", "split", "name")
 
 @app.default
 def list_images(
-    source: Name,
+    source: SourceName,
     /,
     *,
     out: Annotated[Path, Parameter(help="the table: a .csv file")],
@@ -42,58 +41,59 @@ def list_images(
     """Write which images are for training and for testing."""
     if out.suffix.lower() != ".csv":
         raise UserError(f"out: {out} must end in .csv, by which such a table is known")
-    with counting("reading") as count:
-        listing, dataset = used(source, choice or Choice(), count, threads)
-    _write(out, listing, dataset)
+    with counting("reading") as progress:
+        index, dataset = used_images(source, choice or Choice(), progress, threads)
+    _write(out, index, dataset)
     print(f"{len(dataset.train):,} training and {len(dataset.test):,} test images in {out}")
-    print(_how(out, listing))
-    if unsaid := _unsaid(listing):
-        print(f"a table does not tell of {listing.name}'s {', '.join(unsaid)}: these will be as for photographs")
+    print(_usage(out, index))
+    if missing := _not_in_a_table(index):
+        print(f"a table does not tell of {index.name}'s {', '.join(missing)}: these will be as for photographs")
 
 
-def _write(out: Path, listing: ImageIndex, dataset: Dataset) -> None:
+def _write(out: Path, index: ImageIndex, dataset: Dataset) -> None:
     try:
         with out.open("w", newline="", encoding="utf-8") as file:
             writer = csv.writer(file, lineterminator="\n")
             writer.writerow(COLUMNS)
-            writer.writerows(_rows(listing, dataset))
+            writer.writerows(_rows(index, dataset))
     except OSError as error:
         raise UserError(f"out: {out} can't be written ({error.strerror}); give another file") from error
     except UnicodeEncodeError as error:
         raise UserError(f"data: the name {error.object!r} is no text, so no table can hold it; rename it") from error
 
 
-def _rows(listing: ImageIndex, dataset: Dataset) -> Iterator[tuple[str, str, str, str]]:
-    """Path, label, split and class of each image, by classes in their order. Classes that have keys go by these."""
+def _rows(index: ImageIndex, dataset: Dataset) -> Iterator[tuple[str, str, str, str]]:
+    """Yield path, label, split and class name of each image, class by class; a label is the class's key, if any."""
     train, test = rows_of(dataset)
-    rows, tested = np.concatenate([train, test]), np.arange(len(train) + len(test)) >= len(train)
-    for place in np.argsort(listing.labels[rows], kind="stable").tolist():
-        row, split = int(rows[place]), "test" if tested[place] else "train"
-        label = int(listing.labels[row])
-        yield listing.source.names[row], (listing.keys or listing.classes)[label], split, listing.classes[label]
+    rows, is_test = np.concatenate([train, test]), np.arange(len(train) + len(test)) >= len(train)
+    for place in np.argsort(index.labels[rows], kind="stable").tolist():
+        row, split = int(rows[place]), "test" if is_test[place] else "train"
+        label = int(index.labels[row])
+        yield index.source.names[row], (index.keys or index.classes)[label], split, index.classes[label]
 
 
-def _how(out: Path, listing: ImageIndex) -> str:
-    """What to do with the table."""
-    if isinstance(listing.source, Files):
-        return f"load it with: ssil run {shlex.join(_flags(out, listing, listing.source.root))}"
-    if packed(listing.source):
-        flags = shlex.join(_flags(out, listing, Path("DIR")))
+def _usage(out: Path, index: ImageIndex) -> str:
+    """Return how to load the table."""
+    if isinstance(index.source, Files):
+        return f"load it with: ssil run {shlex.join(_flags(out, index, index.source.root))}"
+    if stored_images(index.source):
+        flags = shlex.join(_flags(out, index, Path("DIR")))
         return f"load it with: ssil run {flags}, where DIR holds the files that the store was made from"
     return "its paths are no files, so it can be cited, but not be loaded"
 
 
-def _flags(out: Path, listing: ImageIndex, root: Path) -> Iterator[str]:
-    """Those that a table needs: paths are relative to the data root, or else to the table's folder."""
+def _flags(out: Path, index: ImageIndex, root: Path) -> Iterator[str]:
+    """Yield the flags of `ssil run` that load the table; its paths are relative to the data root or to its folder."""
     yield from ("--dataset", str(out))
     if root.resolve() != out.resolve().parent:
         yield from ("--data-root", str(root))
-    if listing.look.size != OWN.size:
-        yield from ("--image-size", str(listing.look.size))
-    if listing.look.augment != OWN.augment:
-        yield from ("--augment", listing.look.augment)
+    if index.preprocessing.size != DEFAULT_PREPROCESSING.size:
+        yield from ("--image-size", str(index.preprocessing.size))
+    if index.preprocessing.augment != DEFAULT_PREPROCESSING.augment:
+        yield from ("--augment", index.preprocessing.augment)
 
 
-def _unsaid(listing: ImageIndex) -> list[str]:
-    """What no flag can say of how the pictures are seen."""
-    return [one for one in ("channels", "flip", "mean", "std") if getattr(listing.look, one) != getattr(OWN, one)]
+def _not_in_a_table(index: ImageIndex) -> list[str]:
+    """Return the parts of the preprocessing that differ from the default and that no flag can set."""
+    ours, default = index.preprocessing, DEFAULT_PREPROCESSING
+    return [name for name in ("channels", "flip", "mean", "std") if getattr(ours, name) != getattr(default, name)]

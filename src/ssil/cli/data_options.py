@@ -1,4 +1,4 @@
-"""What the commands of `ssil data` share."""
+"""Options and messages that the commands of `ssil data` share."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -17,26 +17,24 @@ from ssil.data.data_settings import DataSettings
 from ssil.data.dataset import Dataset, subset
 from ssil.data.encoded_images import Encoded
 from ssil.data.file_validation import ProgressCallback
-from ssil.data.image_index import ImageIndex, Labels, Remark, Source
+from ssil.data.image_index import ImageIndex, Remark, Rows, Source, SourceSubset
 from ssil.data.load import LANDMARKS, NAMED, PIXELS, find_image_index, find_validated_index
-from ssil.data.sources.class_selection import Part
-from ssil.data.store.reader import Packed
+from ssil.data.store.reader import StoredImages
 
-Name = Annotated[str, Parameter(help="a name, a folder, a table of paths and labels, or a store")]
+SourceName = Annotated[str, Parameter(help="a name, a folder, a table of paths and labels, or a store")]
+DataRoot = Annotated[Path | None, Parameter(help="where a named set lies (default: $SSIL_DATA), or a table's files")]
 Threads = Annotated[int | None, Parameter(help="images at once (default: one a core)")]
 
-FEW = 10
-"""Remarks that are shown before the rest is only counted."""
-
-At = Annotated[Path | None, Parameter(help="where a named set lies (default: $SSIL_DATA), or a table's files")]
+MAX_REMARKS = 10
+"""The number of remarks that are shown before the rest is only counted."""
 
 
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
 class Choice:
-    """Which images of a source, by the same flags as of `ssil run`."""
+    """The part of a source to use, by the same flags as those of `ssil run`."""
 
-    data_root: At = None
+    data_root: DataRoot = None
     classes: Annotated[int | None, Parameter(help="take the first so many classes")] = None
     class_list: Annotated[Path | None, Parameter(help="a file with the classes to take, one a line")] = None
     min_per_class: Annotated[int | None, Parameter(help="take classes with at least so many good images")] = None
@@ -45,33 +43,33 @@ class Choice:
     split_seed: Annotated[int, Parameter(help="of the test part, where the source leaves it open")] = 0
 
     def settings(self, source: str) -> DataSettings:
-        """The same as settings of `ssil.data.load`; raise UserError if a value does not fit."""
+        """Return the settings for this part of a source; raise UserError if a value does not fit."""
         return validated(DataSettings, {"dataset": source, **vars(self)})
 
 
-def chosen(source: str, choice: Choice, on_progress: ProgressCallback, threads: int | None = None) -> ImageIndex:
-    """The images of a source; where only good ones count towards a limit, all are decoded first."""
+def chosen_images(source: str, choice: Choice, on_progress: ProgressCallback, threads: int | None = None) -> ImageIndex:
+    """Return the index of the chosen part of a source; all files are validated first if limits count good ones."""
     limits = (choice.min_per_class, choice.max_per_class, choice.test_per_class)
     if source in LANDMARKS or limits == (None, None, None):
-        return known(source, find_image_index(choice.settings(source)))
-    listing, dataset = used(source, choice, on_progress, threads)
+        return require(source, find_image_index(choice.settings(source)))
+    index, dataset = used_images(source, choice, on_progress, threads)
     train, test = rows_of(dataset)
     rows = np.sort(np.concatenate([train, test]))
-    return replace(listing, source=Part(listing.source, rows), labels=listing.labels[rows], tested=np.isin(rows, test))
+    return replace(index.take(rows), is_test=np.isin(rows, test))
 
 
-def used(
+def used_images(
     source: str, choice: Choice, on_progress: ProgressCallback, threads: int | None = None
 ) -> tuple[ImageIndex, Dataset]:
-    """The listing of a source, which remarks on bad files, and what `ssil run` would use of it."""
-    listing, found = known(source, find_validated_index(choice.settings(source), threads, on_progress))
-    most, tests = (None, None) if source in LANDMARKS else (choice.max_per_class, choice.test_per_class)
-    dataset = subset(assemble(listing, found, choice.split_seed, 1, most), None, None, tests)
-    return replace(listing, remarks=(*listing.remarks, *found.remarks(listing.source.names))), dataset
+    """Return a source's index, with remarks on bad files, and the data set that `ssil run` would use."""
+    index, validation = require(source, find_validated_index(choice.settings(source), threads, on_progress))
+    limits = (None, None) if source in LANDMARKS else (choice.max_per_class, choice.test_per_class)
+    dataset = subset(assemble(index, validation, choice.split_seed, 1, limits[0]), None, None, limits[1])
+    return replace(index, remarks=(*index.remarks, *validation.remarks(index.source.names))), dataset
 
 
-def rows_of(dataset: Dataset) -> tuple[Labels, Labels]:
-    """The rows of its source that are for training, and for testing."""
+def rows_of(dataset: Dataset) -> tuple[Rows, Rows]:
+    """Return the rows of a data set's source that are for training, and for testing."""
     train, test = dataset.train.images, dataset.test.images
     assert isinstance(train, Encoded)
     assert isinstance(test, Encoded)
@@ -81,8 +79,8 @@ def rows_of(dataset: Dataset) -> tuple[Labels, Labels]:
 Found = TypeVar("Found")
 
 
-def known(source: str, found: Found | None) -> Found:
-    """What was found; if that is nothing, say what is wrong with the source."""
+def require(source: str, found: Found | None) -> Found:
+    """Return what was found; raise UserError, which describes what is wrong with the source, if it is None."""
     if found is None:
         raise UserError(f"source: {source!r} is no set of image files; {_cure(source)}")
     return found
@@ -94,16 +92,16 @@ def _cure(source: str) -> str:
     return did_you_mean(source, NAMED, "give the path of a folder, a table or a store")
 
 
-def packed(source: Source) -> tuple[Packed, Labels] | None:
-    """The store that a source is of, and its rows there."""
+def stored_images(source: Source) -> tuple[StoredImages, Rows] | None:
+    """Return the images of the store that a source is part of, and the rows of the source there."""
     rows = np.arange(len(source))
-    while isinstance(source, Part):
-        rows, source = source.indices[rows], source.source
-    return (source, rows) if isinstance(source, Packed) else None
+    while isinstance(source, SourceSubset):
+        rows, source = source.rows[rows], source.source
+    return (source, rows) if isinstance(source, StoredImages) else None
 
 
 def safe(text: str) -> str:
-    r"""Text for a terminal, on one line.
+    r"""Return text for a terminal, on one line.
 
     >>> safe("né[0m"), safe("\x1b[0m\n")
     ('né[0m', '\\x1b[0m\\n')
@@ -111,19 +109,19 @@ def safe(text: str) -> str:
     return "".join(one if one.isprintable() else one.encode("unicode_escape").decode() for one in text)
 
 
-def tell(screen: Console, remarks: Iterable[Remark], rest: str) -> None:
-    """The first few remarks, a line each; `rest` says where the others are."""
+def print_remarks(screen: Console, remarks: Iterable[Remark], rest: str) -> None:
+    """Print the first remarks, one per line; `rest` says where the others are."""
     remarks = list(remarks)
-    for remark in remarks[:FEW]:
+    for remark in remarks[:MAX_REMARKS]:
         screen.print(f"  {escape(safe(remark.path))}: {escape(safe(remark.reason))}")
-    if len(remarks) > FEW:
-        screen.print(f"  and {len(remarks) - FEW:,} more{rest}")
+    if len(remarks) > MAX_REMARKS:
+        screen.print(f"  and {len(remarks) - MAX_REMARKS:,} more{rest}")
 
 
-def size(count: float) -> str:
-    """Bytes, as one says it.
+def format_bytes(count: float) -> str:
+    """Return a number of bytes with a unit.
 
-    >>> size(512), size(27_906_050), size(1.4e11)
+    >>> format_bytes(512), format_bytes(27_906_050), format_bytes(1.4e11)
     ('512 bytes', '27.9 MB', '140.0 GB')
     """
     for unit, scale in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):

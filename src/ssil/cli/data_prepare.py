@@ -1,4 +1,4 @@
-"""`ssil data prepare`: from files to a store."""
+"""`ssil data prepare`: pack the images of a source into a store."""
 
 import shlex
 import sys
@@ -8,10 +8,17 @@ from typing import Annotated
 from cyclopts import App, Parameter
 from rich.markup import escape
 
-from ssil.cli.data_options import Choice, Name, Threads, chosen, size, tell
+from ssil.cli.data_options import (
+    Choice,
+    SourceName,
+    Threads,
+    chosen_images,
+    format_bytes,
+    print_remarks,
+)
 from ssil.cli.progress import counting
 from ssil.cli.terminal import Json, console, json_line
-from ssil.data.assemble import on_classes
+from ssil.data.assemble import class_remarks
 from ssil.data.store import writer
 from ssil.data.store.format import REFUSED, STORE
 from ssil.data.store.reader import Store
@@ -31,12 +38,12 @@ Examples:
 
 @app.default
 def prepare(
-    source: Name,
+    source: SourceName,
     /,
     *,
     out: Annotated[Path, Parameter(help="the store's directory: new, or begun before")],
     choice: Choice | None = None,
-    short_side: Annotated[int | None, Parameter(help="make larger pictures so small; others stay as they are")] = None,
+    short_side: Annotated[int | None, Parameter(help="make larger images so small; others stay as they are")] = None,
     quality: Annotated[int, Parameter(help="JPEG quality of those made smaller; 100 is PNG, without loss")] = 90,
     strict: Annotated[
         bool, Parameter(negative="", show_default=False, help="stop at any remark, as on a file that can't be read")
@@ -45,18 +52,18 @@ def prepare(
     json: Json = False,
 ) -> None:
     """Pack the images of a source into a store."""
-    with counting("reading", json) as count:
-        listing = chosen(source, choice or Choice(), count, threads)
+    with counting("reading", json) as progress:
+        index = chosen_images(source, choice or Choice(), progress, threads)
     was_complete = (out / STORE).exists()
     try:
-        with counting("preparing", json) as count:
-            made = writer.prepare(listing, out, short_side, quality, count, threads, strict)
+        with counting("preparing", json) as progress:
+            store = writer.prepare(index, out, short_side, quality, progress, threads, strict)
     except KeyboardInterrupt:
         raise KeyboardInterrupt(_kept(out)) from None
     if json:
-        json_line(store=out, **made.facts.model_dump(mode="json", exclude={"lengths", "index"}))
+        json_line(store=out, **store.facts.model_dump(mode="json", exclude={"lengths", "index"}))
     else:
-        _summary(made, was_complete)
+        _summary(store, was_complete)
 
 
 def _kept(out: Path) -> str:
@@ -65,15 +72,15 @@ def _kept(out: Path) -> str:
     return f"{kept}; go on with: {shlex.join(['ssil', *sys.argv[1:]])}"
 
 
-def _summary(made: Store, was_complete: bool) -> None:
-    screen, facts = console(), made.facts
+def _summary(store: Store, was_complete: bool) -> None:
+    screen, facts = console(), store.facts
     if was_complete:
-        screen.print(f"{escape(str(made.path))} was complete already; nothing was left to do")
+        screen.print(f"{escape(str(store.path))} was complete already; nothing was left to do")
     share = f"{100 * facts.bytes_after / max(facts.bytes_before, 1):.0f} %"
-    screen.print(f"[bold]{facts.images:,} images[/] of {len(facts.classes):,} classes in {escape(str(made.path))}")
-    screen.print(f"{size(facts.bytes_before)} before, {size(facts.bytes_after)} now ({share})")
-    remarks = (*made.remarks(), *on_classes(made.listing(), made.source.survey()))
+    screen.print(f"[bold]{facts.images:,} images[/] of {len(facts.classes):,} classes in {escape(str(store.path))}")
+    screen.print(f"{format_bytes(facts.bytes_before)} before, {format_bytes(facts.bytes_after)} now ({share})")
+    remarks = (*store.remarks(), *class_remarks(store.image_index(), store.source.validation()))
     for title, which in (("left out", True), ("worth a look", False)):
-        if chosen := [remark for remark in remarks if remark.left_out is which]:
-            screen.print(f"{title}: {len(chosen):,}")
-            tell(screen, chosen, f": see {made.path / REFUSED}")
+        if some := [remark for remark in remarks if remark.left_out is which]:
+            screen.print(f"{title}: {len(some):,}")
+            print_remarks(screen, some, f": see {store.path / REFUSED}")

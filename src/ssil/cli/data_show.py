@@ -1,4 +1,4 @@
-"""`ssil data show`: what a set of images holds."""
+"""`ssil data show`: show the classes, counts and sizes of a set of images."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,7 +10,14 @@ from numpy.typing import NDArray
 from rich.markup import escape
 from rich.table import Table
 
-from ssil.cli.data_options import Choice, Name, chosen, packed, safe, tell
+from ssil.cli.data_options import (
+    Choice,
+    SourceName,
+    chosen_images,
+    print_remarks,
+    safe,
+    stored_images,
+)
 from ssil.cli.progress import counting
 from ssil.cli.terminal import Json, console, json_line
 from ssil.core.errors import UserError
@@ -28,47 +35,46 @@ app = App(
 )
 
 MEASURED = 1000
-"""Files whose sizes are looked at; a store knows them all."""
-NAMED = 40
-ENDS = 3
-"""Classes that are named: of all, of the smallest, of the largest."""
+"""The number of files whose sizes are read; a store knows all sizes."""
+NAMED, ENDS = 40, 3
+"""The number of classes that are named: of all, and of the smallest and the largest."""
 
 Numbers = dict[str, Any]
 
 
 @app.default
 def show(
-    source: Name,
+    source: SourceName,
     /,
     *,
     choice: Choice | None = None,
-    sheet: Annotated[Path | None, Parameter(help="a PNG file to draw: some pictures of up to 40 classes")] = None,
+    sheet: Annotated[Path | None, Parameter(help="a PNG file to draw: some images of up to 40 classes")] = None,
     json: Json = False,
 ) -> None:
-    """Show counts, classes and sizes, and a sheet of pictures."""
-    with counting("reading", json) as count:
-        listing = chosen(source, choice or Choice(), count)
-    numbers = _numbers(listing)
+    """Show counts, classes and sizes, and a sheet of images."""
+    with counting("reading", json) as progress:
+        index = chosen_images(source, choice or Choice(), progress)
+    numbers = _numbers(index)
     if json:
-        json_line(**numbers, remarks=[remark._asdict() for remark in listing.remarks])
+        json_line(**numbers, remarks=[remark._asdict() for remark in index.remarks])
     else:
-        _print(listing, numbers)
+        _print(index, numbers)
     if sheet:
-        _draw(listing, sheet)
+        _draw(index, sheet)
 
 
-def _numbers(listing: ImageIndex) -> Numbers:
-    counts = np.bincount(listing.labels, minlength=len(listing.classes))
+def _numbers(index: ImageIndex) -> Numbers:
+    counts = index.counts()
     smallest, largest = (np.argsort(order, kind="stable")[:ENDS].tolist() for order in (counts, -counts))
-    widths, heights, unreadable = _sizes(listing)
+    widths, heights, unreadable = _sizes(index)
     return {
-        "name": listing.name,
-        "images": len(listing),
-        "test_images": None if listing.tested is None else int(listing.tested.sum()),
-        "classes": len(listing.classes),
+        "name": index.name,
+        "images": len(index),
+        "test_images": None if index.is_test is None else int(index.is_test.sum()),
+        "classes": len(index.classes),
         "per_class": _range(counts),
-        "smallest": [(listing.classes[label], int(counts[label])) for label in smallest],
-        "largest": [(listing.classes[label], int(counts[label])) for label in largest],
+        "smallest": [(index.classes[label], int(counts[label])) for label in smallest],
+        "largest": [(index.classes[label], int(counts[label])) for label in largest],
         "width": _range(widths),
         "height": _range(heights),
         "measured": len(widths),
@@ -76,18 +82,18 @@ def _numbers(listing: ImageIndex) -> Numbers:
     }
 
 
-def _sizes(listing: ImageIndex) -> tuple[NDArray[np.int32], NDArray[np.int32], int]:
-    """Widths and heights, and how many of the files that were looked at can't be read."""
-    if kept := packed(listing.source):
-        images, rows = kept
+def _sizes(index: ImageIndex) -> tuple[NDArray[np.int32], NDArray[np.int32], int]:
+    """Return widths, heights, and the number of files that were opened and can't be read."""
+    if stored := stored_images(index.source):
+        images, rows = stored
         return images.columns.width[rows], images.columns.height[rows], 0
-    found, unreadable = [], 0
-    for index in spread(range(len(listing)), MEASURED):
+    sizes, unreadable = [], 0
+    for row in spread(range(len(index)), MEASURED):
         try:
-            found.append(measure(listing.source.read(index)))
+            sizes.append(measure(index.source.read(row)))
         except (OSError, UnreadableError):
             unreadable += 1
-    widths, heights = np.array(found, dtype=np.int32).reshape(-1, 2).T
+    widths, heights = np.array(sizes, dtype=np.int32).reshape(-1, 2).T
     return widths, heights, unreadable
 
 
@@ -97,30 +103,30 @@ def _range(values: NDArray[np.integer[Any]]) -> dict[str, float] | None:
     return {"min": int(values.min()), "median": float(np.median(values)), "max": int(values.max())}
 
 
-def _print(listing: ImageIndex, numbers: Numbers) -> None:
-    screen, made = console(), Table.grid(padding=(0, 2, 0, 0))
-    for title, text in _lines(listing, numbers):
-        made.add_row(f"[bold]{title}[/]", escape(safe(text)))
-    screen.print(made)
-    if listing.remarks:
-        screen.print(f"[bold]remarks[/]: {len(listing.remarks):,}")
-        where = f": see {REFUSED} in the store" if packed(listing.source) else "; see `ssil data check`"
-        tell(screen, listing.remarks, where)
+def _print(index: ImageIndex, numbers: Numbers) -> None:
+    screen, table = console(), Table.grid(padding=(0, 2, 0, 0))
+    for title, text in _lines(index, numbers):
+        table.add_row(f"[bold]{title}[/]", escape(safe(text)))
+    screen.print(table)
+    if index.remarks:
+        screen.print(f"[bold]remarks[/]: {len(index.remarks):,}")
+        where = f": see {REFUSED} in the store" if stored_images(index.source) else "; see `ssil data check`"
+        print_remarks(screen, index.remarks, where)
 
 
-def _lines(listing: ImageIndex, numbers: Numbers) -> Iterator[tuple[str, str]]:
-    """A title and a text, for each thing to be told."""
-    yield "name", listing.name
-    yield "images", f"{len(listing):,}, {_split(numbers)}"
-    rest = len(listing.classes) - NAMED
-    some = ", ".join(listing.classes[:NAMED]) + (f" and {rest:,} more" if rest > 0 else "")
-    yield "classes", f"{len(listing.classes):,}: {some}"
-    yield "per class", _spelt(numbers["per_class"], "images")
+def _lines(index: ImageIndex, numbers: Numbers) -> Iterator[tuple[str, str]]:
+    """Yield the title and the text of each line."""
+    yield "name", index.name
+    yield "images", f"{len(index):,}, {_split(numbers)}"
+    rest = len(index.classes) - NAMED
+    some = ", ".join(index.classes[:NAMED]) + (f" and {rest:,} more" if rest > 0 else "")
+    yield "classes", f"{len(index.classes):,}: {some}"
+    yield "per class", _range_text(numbers["per_class"], "images")
     for which in ("smallest", "largest") if numbers["per_class"]["min"] < numbers["per_class"]["max"] else ():
         yield which, ", ".join(f"{name} ({count:,})" for name, count in numbers[which])
-    of = f" (of {numbers['measured']:,} looked at)" if numbers["measured"] < len(listing) else ""
+    of = f" (of {numbers['measured']:,} looked at)" if numbers["measured"] < len(index) else ""
     for side in ("width", "height"):
-        yield side, f"{_spelt(numbers[side], 'pixels')}{of}"
+        yield side, f"{_range_text(numbers[side], 'pixels')}{of}"
     if numbers["unreadable"]:
         yield "unreadable", f"{numbers['unreadable']:,} of those looked at; see `ssil data check`"
 
@@ -132,10 +138,10 @@ def _split(numbers: Numbers) -> str:
     return f"{numbers['images'] - tests:,} for training and {tests:,} for testing"
 
 
-def _spelt(values: dict[str, float] | None, unit: str) -> str:
-    """A range in words.
+def _range_text(values: dict[str, float] | None, unit: str) -> str:
+    """Return a range as text.
 
-    >>> _spelt({"min": 3, "median": 5.5, "max": 1200}, "images")
+    >>> _range_text({"min": 3, "median": 5.5, "max": 1200}, "images")
     '3 to 1,200 images, median 5.5'
     """
     if not values:
@@ -144,9 +150,9 @@ def _spelt(values: dict[str, float] | None, unit: str) -> str:
     return f"{least:,} {unit} each" if least == most else f"{least:,} to {most:,} {unit}, median {median:,g}"
 
 
-def _draw(listing: ImageIndex, sheet: Path) -> None:
+def _draw(index: ImageIndex, sheet: Path) -> None:
     try:
         sheet.parent.mkdir(parents=True, exist_ok=True)
-        contact_sheet(listing).save(sheet, "PNG")
+        contact_sheet(index).save(sheet, "PNG")
     except OSError as error:
         raise UserError(f"sheet: {sheet} can't be written ({error.strerror}); give another file") from error

@@ -1,4 +1,4 @@
-"""`ssil datasets`: what there is to learn from."""
+"""`ssil datasets`: list the data sets that can be loaded."""
 
 from cyclopts import App
 from rich.markup import escape
@@ -22,7 +22,7 @@ def datasets(*, json: Json = False) -> None:
         for info in known:
             json_line(**info._asdict())
         return
-    made = table("name", "what it is", words=2)
+    rows = table("name", "what it is", words=2)
     for info in known:
-        made.add_row(info.name, escape(f"{info.description}; classes: {info.classes}; size: {info.size}"))
-    console().print(made)
+        rows.add_row(info.name, escape(f"{info.description}; classes: {info.classes}; size: {info.size}"))
+    console().print(rows)

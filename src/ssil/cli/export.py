@@ -34,7 +34,7 @@ def export(
     """Write a model as an ONNX file, for other programs."""
     from ssil.classifier.model_directory import ModelDirectory
     from ssil.classifier.onnx_export import export as write
-    from ssil.data.assemble import transform  # imports torch
+    from ssil.data.assemble import make_transform  # imports torch
 
     found = ModelDirectory(model, trust or ()).load(version)
     known, settings = found.classifier, found.classifier.settings
@@ -47,7 +47,7 @@ def export(
         "centre": str(preprocessing.centre),
     }
     try:
-        write(known.snapshot, transform(preprocessing), size, channels, out, known.temperature, metadata)
+        write(known.snapshot, make_transform(preprocessing), size, channels, out, known.temperature, metadata)
     except OSError as error:
         raise UserError(f"out: {out} can't be written ({error.strerror}); give another") from None
     shape = f"{size} x {size} x {channels}"

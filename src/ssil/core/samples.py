@@ -17,7 +17,7 @@ class Images(Protocol):
         ...
 
     @property
-    def ahead(self) -> int:
+    def prefetch_depth(self) -> int:
         """How many batches to ask for before they are needed, for fetching takes time; 0 if it takes none."""
         ...
 

@@ -1,9 +1,9 @@
-"""From a listing of encoded images to a data set: what is good, how it is split, where it is kept."""
+"""From an image index and the validation of its files to a data set: the good images, split and perhaps in memory."""
 
 import math
 import os
 from contextlib import suppress
-from dataclasses import fields, replace
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -14,137 +14,137 @@ from ssil.core.randomness import Randomness
 from ssil.core.samples import Samples
 from ssil.data.augmentation import Transform
 from ssil.data.dataset import Dataset, split
-from ssil.data.encoded_images import Encoded, Viewed
+from ssil.data.encoded_images import Encoded
 from ssil.data.file_validation import FileValidation
-from ssil.data.image_index import Files, Flags, ImageIndex, Labels, Preprocessing, Remark, plain
+from ssil.data.image_index import Files, Flags, ImageIndex, Labels, Preprocessing, Remark, Rows, as_utf8
 
-TESTED = 0.2
-"""The part of each class that is for testing, where the source leaves it open."""
-
-BLOCK = 256
+TEST_FRACTION = 0.2
+"""The fraction of each class that is for testing, where the source has no test part."""
 
 
-def assemble(listing: ImageIndex, survey: FileValidation, seed: int, threads: int, most: int | None = None) -> Dataset:
-    """The good images of a listing, at most so many a class to train on; a class that has none is left out."""
-    rows = survey.good.nonzero()[0]
-    labels = listing.labels[rows]
-    tested = _tested(listing, rows, labels, seed)
-    trained = ~tested if most is None else _few(~tested, labels, listing.classes, most, seed)
-    kept = np.bincount(labels[trained], minlength=len(listing.classes)) > 0
+def assemble(
+    index: ImageIndex, validation: FileValidation, seed: int, threads: int, max_per_class: int | None = None
+) -> Dataset:
+    """Return the data set of an index's good images; a class without training images is left out.
+
+    Args:
+        index: The images, labels and classes.
+        validation: The results for the index's files.
+        seed: The seed of the test split, where the source has none, and of the choice of `max_per_class` images.
+        threads: The number of threads that decode.
+        max_per_class: The largest number of training images per class.
+    """
+    rows = validation.good.nonzero()[0]
+    labels, names = index.labels[rows], index.source.names
+    is_test = index.is_test[rows] if index.is_test is not None else _test_split(labels, index.classes, seed)
+    is_train = ~is_test if max_per_class is None else _at_most(~is_test, labels, index.classes, max_per_class, seed)
+    kept = np.bincount(labels[is_train], minlength=len(index.classes)) > 0
     remarks = (
-        *listing.remarks,
-        *survey.remarks(listing.source.names),
-        *on_classes(listing, survey),
-        *(Remark(plain(listing.source.names[row]), "nothing of its class to train on") for row in rows[~kept[labels]]),
-        *_leaked(listing, survey, rows[trained], rows[tested]),
+        *index.remarks,
+        *validation.remarks(names),
+        *class_remarks(index, validation),
+        *(Remark(as_utf8(names[row]), "nothing of its class to train on") for row in rows[~kept[labels]]),
+        *_leaked(index, validation, rows[is_train], rows[is_test]),
     )
     if not kept.any():
         first = f"the first remark is {remarks[0].path}: {remarks[0].reason}" if remarks else "there are no files"
-        where = f" below {listing.source.root} (--data-root)" if isinstance(listing.source, Files) else ""
-        raise UserError(f"data: {listing.name} has no image to train on{where}; {first}")
-    number = np.cumsum(kept) - 1
-    look = listing.look.resolved()
+        where = f" below {index.source.root} (--data-root)" if isinstance(index.source, Files) else ""
+        raise UserError(f"data: {index.name} has no image to train on{where}; {first}")
+    new_labels = np.cumsum(kept) - 1
+    preprocessing = index.preprocessing.resolved()
 
-    def part(which: Flags) -> Samples:
+    def samples(which: Flags) -> Samples:
         chosen = which & kept[labels]
-        images = Encoded(listing.source, rows[chosen], look, survey.digests, survey.pixels, threads)
-        return Samples(images, torch.from_numpy(number[labels[chosen]]))
+        images = Encoded(index.source, rows[chosen], preprocessing, validation.digests, validation.pixels, threads)
+        return Samples(images, torch.from_numpy(new_labels[labels[chosen]]))
 
-    names = tuple(name for name, stays in zip(listing.classes, kept, strict=True) if stays)
-    return Dataset(listing.name, part(trained), part(tested), names, transform(look), remarks=remarks)
-
-
-def _tested(listing: ImageIndex, rows: Labels, labels: Labels, seed: int) -> Flags:
-    if listing.tested is not None:
-        return listing.tested[rows]
-    tested = np.zeros(len(rows), dtype=bool)
-    tested[split(torch.from_numpy(labels), TESTED, seed, "test split", listing.classes)[1].numpy()] = True
-    return tested
+    classes = tuple(name for name, stays in zip(index.classes, kept, strict=True) if stays)
+    transform = make_transform(preprocessing)
+    return Dataset(index.name, samples(is_train), samples(is_test), classes, transform, remarks=remarks)
 
 
-def _few(which: Flags, labels: Labels, names: tuple[str, ...], most: int, seed: int) -> Flags:
-    """Of those, at most so many a class, drawn by seed."""
-    few, members = np.zeros(len(which), dtype=bool), which.nonzero()[0]
+def _test_split(labels: Labels, classes: tuple[str, ...], seed: int) -> Flags:
+    is_test = np.zeros(len(labels), dtype=bool)
+    is_test[split(torch.from_numpy(labels), TEST_FRACTION, seed, "test split", classes)[1].numpy()] = True
+    return is_test
+
+
+def _at_most(which: Flags, labels: Labels, classes: tuple[str, ...], count: int, seed: int) -> Flags:
+    """Return at most `count` of the images per class for which `which` is true, drawn by the seed."""
+    chosen, members = np.zeros(len(which), dtype=bool), which.nonzero()[0]
     members = members[np.argsort(labels[members], kind="stable")]
-    sizes = np.bincount(labels[members], minlength=len(names))
-    for name, group in zip(names, np.split(members, np.cumsum(sizes)[:-1]), strict=True):
+    sizes = np.bincount(labels[members], minlength=len(classes))
+    for name, group in zip(classes, np.split(members, np.cumsum(sizes)[:-1]), strict=True):
         order = torch.randperm(len(group), generator=Randomness(seed).at("max per class", name))
-        few[group[order[:most].numpy()]] = True
-    return few
+        chosen[group[order[:count].numpy()]] = True
+    return chosen
 
 
-def on_classes(listing: ImageIndex, survey: FileValidation) -> list[Remark]:
-    """Remarks on classes that can't be learnt, or not be tested."""
-    labels, good = listing.labels, survey.good
-    count = len(listing.classes)
-    tested = np.zeros(len(labels), dtype=bool) if listing.tested is None else listing.tested
-    trains, tests, listed = (
-        np.bincount(labels[which], minlength=count).tolist() for which in (good & ~tested, good & tested, tested)
-    )
+def class_remarks(index: ImageIndex, validation: FileValidation) -> list[Remark]:
+    """Return remarks on classes that have no good images, or only one, to train on, or none to test on."""
+    good, is_test = validation.good, index.test_flags()
+    counts = (index.counts(which).tolist() for which in (good & ~is_test, good & is_test, is_test))
     remarks = []
-    for name, train, test, listed_tests in zip(listing.classes, trains, tests, listed, strict=True):
+    for name, train, test, listed_tests in zip(index.classes, *counts, strict=True):
         if not train:
             remarks.append(Remark(name, "the class has no readable image to train on", left_out=False))
         elif listed_tests and not test:
             remarks.append(Remark(name, "the class has no readable image to test on", left_out=False))
         elif train == 1:
-            note = "which is for training" if listing.tested is None else "to train on"
+            note = "which is for training" if index.is_test is None else "to train on"
             remarks.append(Remark(name, f"the class has a single image {note}", left_out=False))
     return remarks
 
 
-def _leaked(listing: ImageIndex, survey: FileValidation, train: Labels, test: Labels) -> list[Remark]:
-    """A remark on test images that are also among the training images, byte for byte."""
-    seen, request = (survey.digests[rows, :8].view(np.uint64).ravel() for rows in (train, test))
-    seen = np.sort(seen)  # and searched: np.isin takes seconds for a million
-    both = test[np.searchsorted(seen, request, "right") > np.searchsorted(seen, request)]
+def _leaked(index: ImageIndex, validation: FileValidation, train: Rows, test: Rows) -> list[Remark]:
+    """Return a remark on test images that are also among the training images, byte for byte."""
+    trained, tested = (validation.digests[rows, :8].view(np.uint64).ravel() for rows in (train, test))
+    trained = np.sort(trained)  # and searched: np.isin takes seconds for a million
+    both = test[np.searchsorted(trained, tested, "right") > np.searchsorted(trained, tested)]
     if not len(both):
         return []
     reason = f"the first of {len(both):,} test image(s) that are also trained on, byte for byte"
-    return [Remark(plain(listing.source.names[int(both[0])]), reason, left_out=False)]
+    return [Remark(as_utf8(index.source.names[int(both[0])]), reason, left_out=False)]
 
 
-def transform(look: Preprocessing) -> Transform:
-    """What is done to a batch after decoding."""
-    pad = look.size // 8 if look.augment == "shift" else 0
-    flip = look.flip and look.augment != "none"
-    return Transform(look.mean, look.std, pad=pad, flip=flip, crop=look.augment == "crop")
+def make_transform(preprocessing: Preprocessing) -> Transform:
+    """Return the transform of batches after decoding."""
+    augment = preprocessing.augment
+    pad = preprocessing.size // 8 if augment == "shift" else 0
+    flip = preprocessing.flip and augment != "none"
+    return Transform(preprocessing.mean, preprocessing.std, pad=pad, flip=flip, crop=augment == "crop")
 
 
-def placed(dataset: Dataset, lengths: Labels, in_memory: bool | None) -> Dataset:
-    """The set with its images in memory: as pixels if they are always seen alike, else as their bytes.
+def to_memory(dataset: Dataset, lengths: Labels, in_memory: bool | None) -> Dataset:
+    """Return the data set with its images in memory: decoded if no random crop is used, else as encoded bytes.
 
-    Without a wish, they are if they take no more than a quarter of the machine's memory; a store's bytes are not,
-    for the system keeps those that are used.
+    Args:
+        dataset: A set of encoded images.
+        lengths: The number of bytes of each row of their source.
+        in_memory: Whether to do it; by default if the images take at most a quarter of the machine's memory. Encoded
+            bytes of a store are then left to the system's file cache.
     """
-    train, test = (part.images for part in (dataset.train, dataset.test))
+    train, test = dataset.train.images, dataset.test.images
     assert isinstance(train, Encoded)
     assert isinstance(test, Encoded)
     as_bytes = dataset.transform.crop
     need = int(lengths[train.rows].sum() + lengths[test.rows].sum())
     if not as_bytes:
         need = (len(train) + len(test)) * math.prod(train.shape)
-    fits = need <= _memory() / 4 and (isinstance(train.source, Files) or not as_bytes)
+    fits = need <= _memory_size() / 4 and (isinstance(train.source, Files) or not as_bytes)
     if not (fits if in_memory is None else in_memory):
         return dataset
-    held = (images.in_memory() if as_bytes else viewed(images) for images in (train, test))
-    parts = (Samples(images, part.labels) for images, part in zip(held, (dataset.train, dataset.test), strict=True))
-    return replace(dataset, train=next(parts), test=next(parts))
+    held = (images.in_memory() if as_bytes else images.decoded() for images in (train, test))
+    return replace(
+        dataset, train=Samples(next(held), dataset.train.labels), test=Samples(next(held), dataset.test.labels)
+    )
 
 
-def viewed(images: Encoded) -> Viewed:
-    """All of them decoded, as they are always seen."""
-    views = torch.empty(len(images), *images.shape, dtype=torch.uint8)
-    for block in torch.arange(len(images)).split(BLOCK):
-        views[block] = images.fetch(block)
-    return Viewed(**{part.name: getattr(images, part.name) for part in fields(images)}, views=views)
-
-
-def _memory() -> int:
-    """The bytes of memory that this process may use; where the system doesn't tell, 8 GB."""
-    most = 8 << 30
+def _memory_size() -> int:
+    """Return the bytes of memory that this process may use; 8 GB where the system does not tell."""
+    size = 8 << 30
     with suppress(ValueError, OSError, AttributeError):
-        most = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+        size = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     with suppress(ValueError, OSError):  # a container's limit, if it has one
-        most = min(most, int(Path("/sys/fs/cgroup/memory.max").read_text()))
-    return most
+        size = min(size, int(Path("/sys/fs/cgroup/memory.max").read_text()))
+    return size

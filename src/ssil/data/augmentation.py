@@ -1,20 +1,64 @@
-"""Augmentation and normalisation of whole batches, on the device where the pixels are."""
+"""Augmentation and normalisation: random and centre crops of single images, shifts and flips of whole batches."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from math import exp, log, sqrt
 from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from ssil.data.cropping import NUMBERS
+from ssil.data.decode import Box
+from ssil.data.image_index import CENTRE
+
+CROP_TRIES = 10
+CROP_NUMBERS = 2 * CROP_TRIES + 2
+"""Random numbers per crop: an area and an aspect ratio for each try, then the position."""
+MIN_CROP_AREA = 0.08
+MAX_LOG_RATIO = log(4 / 3)
+LARGE_IMAGE = 2**16
+
+
+def random_box(width: int, height: int, numbers: Sequence[float]) -> Box:
+    """Return the box of a random resized crop, a function of CROP_NUMBERS numbers in [0, 1).
+
+    Its area is 8 % to 100 % of the image, its aspect ratio 3/4 to 4/3. If none of ten tries fits into the image (a
+    panorama), it is the largest centred box with such a ratio.
+
+    >>> random_box(400, 300, [0.5, 0.5] * CROP_TRIES + [0.0, 0.99])
+    Box(left=0, top=45, width=255, height=255)
+    >>> random_box(1000, 10, [0.5, 0.5] * CROP_TRIES + [0.0, 0.99])
+    Box(left=494, top=0, width=13, height=10)
+    """
+    for area, shape in zip(numbers[0:-2:2], numbers[1:-2:2], strict=True):
+        pixels = width * height * (MIN_CROP_AREA + (1 - MIN_CROP_AREA) * area)
+        ratio = exp(MAX_LOG_RATIO * (2 * shape - 1))
+        wide, high = round(sqrt(pixels * ratio)), round(sqrt(pixels / ratio))
+        if 0 < wide <= width and 0 < high <= height:
+            left, top = int(numbers[-2] * (width - wide + 1)), int(numbers[-1] * (height - high + 1))
+            return Box(left, top, wide, high)
+    return _centred(width, height, min(width, round(height * 4 / 3)), min(height, round(width * 4 / 3)))
+
+
+def centre_box(width: int, height: int, fraction: float = CENTRE) -> Box:
+    """Return the centred square whose side is this fraction of the image's short side.
+
+    >>> centre_box(500, 375)
+    Box(left=86, top=24, width=328, height=328)
+    """
+    side = max(1, round(fraction * min(width, height)))
+    return _centred(width, height, side, side)
+
+
+def _centred(width: int, height: int, wide: int, high: int) -> Box:
+    return Box((width - wide + 1) // 2, (height - high + 1) // 2, wide, high)
 
 
 class Draws(NamedTuple):
-    """What is drawn for each picture of a batch: the crop's corner in the padded picture, and mirrored or not.
+    """The random numbers of a batch: each crop's corner in the padded image, and whether the image is flipped.
 
-    Where pictures are cropped as they are decoded, also the numbers that decide the part, (B, NUMBERS).
+    Where images are cropped as they are decoded, `crop` has the numbers for `random_box`, (B, CROP_NUMBERS).
     """
 
     dy: Tensor
@@ -23,25 +67,25 @@ class Draws(NamedTuple):
     crop: Tensor | None = None
 
     def take(self, slots: Tensor | slice) -> "Draws":
-        """The draws of some of the batch's slots, for a process that has only those."""
+        """Return the draws of some images of the batch, for a process that has only those."""
         crop = self.crop if self.crop is None else self.crop[slots]
         return Draws(self.dy[slots], self.dx[slots], self.flip[slots], crop)
 
 
 @dataclass(frozen=True)
 class Transform:
-    """From uint8 pictures (B, H, W, C) to network input (B, C, H, W), in channels-last layout.
+    """From uint8 images (B, H, W, C) to network input (B, C, H, W), in channels-last layout.
 
-    `mean` and `std` are per channel, for pixels in [0, 1]. In training a picture is mirrored (where `flip` says so)
-    with probability 1/2, and cropped at random from itself with `pad` black pixels around it. With `crop`, a random
-    part of the picture is taken already when it is decoded.
+    `mean` and `std` are per channel, for pixels in [0, 1]. In training an image is flipped left to right (if `flip`)
+    with probability 1/2, and shifted: cropped at random from itself with `pad` black pixels around it. With `crop`, a
+    random crop is taken when the image is decoded.
 
     >>> transform = Transform(mean=(0.5,), std=(0.5,), pad=1)
     >>> pixels = torch.tensor([[0, 255], [255, 0]], dtype=torch.uint8).view(1, 2, 2, 1)
     >>> transform.test(pixels).flatten().tolist()
     [-1.0, 1.0, 1.0, -1.0]
-    >>> down = Draws(dy=torch.tensor([0]), dx=torch.tensor([1]), flip=torch.tensor([False]))
-    >>> transform.train(pixels, down).flatten().tolist()
+    >>> draws = Draws(dy=torch.tensor([0]), dx=torch.tensor([1]), flip=torch.tensor([False]))
+    >>> transform.train(pixels, draws).flatten().tolist()
     [-1.0, -1.0, -1.0, 1.0]
     """
 
@@ -52,56 +96,54 @@ class Transform:
     crop: bool = False
 
     def draw(self, count: int, generator: torch.Generator) -> Draws:
-        """The random numbers for a batch of this many pictures, on the CPU."""
+        """Return the random numbers for a batch of `count` images, on the CPU."""
         dy, dx = torch.randint(2 * self.pad + 1, (2, count), generator=generator)
         flip = torch.randint(2, (count,), generator=generator).bool()
-        crop = torch.rand(count, NUMBERS, generator=generator) if self.crop else None
+        crop = torch.rand(count, CROP_NUMBERS, generator=generator) if self.crop else None
         return Draws(dy, dx, flip & self.flip, crop)
 
     def train(self, pixels: Tensor, draws: Draws, dtype: torch.dtype = torch.float32) -> Tensor:
-        """Pictures mirrored and cropped as drawn, normalised."""
-        drawn = (numbers.to(pixels.device).split(_few(pixels)) for numbers in (draws.dy, draws.dx, draws.flip))
-        parts = zip(pixels.split(_few(pixels)), *drawn, strict=True)
-        return self._normalised(pixels, (self._augmented(*part) for part in parts), dtype)
+        """Return a training batch: flipped and shifted as drawn, normalised."""
+        chunk = _chunk_size(pixels)
+        drawn = (numbers.to(pixels.device).split(chunk) for numbers in (draws.dy, draws.dx, draws.flip))
+        chunks = zip(pixels.split(chunk), *drawn, strict=True)
+        return self._normalised(pixels, (self._augmented(*one) for one in chunks), dtype)
 
     def test(self, pixels: Tensor, dtype: torch.dtype = torch.float32) -> Tensor:
-        """Pictures as they are, normalised."""
-        return self._normalised(pixels, pixels.split(_few(pixels)), dtype)
+        """Return a test batch: the images as they are, normalised."""
+        return self._normalised(pixels, pixels.split(_chunk_size(pixels)), dtype)
 
     def _augmented(self, pixels: Tensor, dy: Tensor, dx: Tensor, flip: Tensor) -> Tensor:
         if self.flip:
-            pixels = _mirror(pixels, flip)
+            pixels = _flip(pixels, flip)
         if self.pad:
-            pixels = _crop(pixels, dy, dx, self.pad)
+            pixels = _shift(pixels, dy, dx, self.pad)
         return pixels
 
-    def _normalised(self, pixels: Tensor, parts: Iterable[Tensor], dtype: torch.dtype) -> Tensor:
-        """A batch of the shape of `pixels` from its parts."""
+    def _normalised(self, pixels: Tensor, chunks: Iterable[Tensor], dtype: torch.dtype) -> Tensor:
+        """Return the normalised batch, of the shape of `pixels`, from its chunks."""
         batch, height, width, channels = pixels.shape
         work = torch.promote_types(dtype, torch.float32)
         mean, std = (torch.tensor(values, dtype=work, device=pixels.device) for values in (self.mean, self.std))
         scale, shift = (1 / (255 * std)).repeat(width), (-mean / std).repeat(width)
         # Whole rows at a time and in place: broadcasting over three channels alone takes twenty times as long.
         rows = torch.empty(batch, height, width * channels, dtype=work, device=pixels.device)
-        for out, part in zip(rows.split(_few(pixels)), parts, strict=True):
-            out.copy_(part.reshape(out.shape)).mul_(scale).add_(shift)
+        for out, chunk in zip(rows.split(_chunk_size(pixels)), chunks, strict=True):
+            out.copy_(chunk.reshape(out.shape)).mul_(scale).add_(shift)
         return rows.to(dtype).view(batch, height, width, channels).permute(0, 3, 1, 2)
 
 
-LARGE = 2**16
-
-
-def _few(pixels: Tensor) -> int:
-    """How many pictures to work on at once: all, but large ones one by one on a CPU, to stay in its cache."""
-    alone = pixels.device.type == "cpu" and pixels[:1].numel() >= LARGE
-    return 1 if alone else max(1, len(pixels))
+def _chunk_size(pixels: Tensor) -> int:
+    """Return how many images to process at once: all, but large ones one by one on a CPU, to stay in its cache."""
+    one_by_one = pixels.device.type == "cpu" and pixels[:1].numel() >= LARGE_IMAGE
+    return 1 if one_by_one else max(1, len(pixels))
 
 
 def generic(height: int, width: int, channels: int) -> Transform:
-    """For pictures of which nothing is known: shifted by up to an eighth, and mirrored only if they have colour.
+    """Return a transform for images of unknown kind: shifts by up to an eighth, flips for colour images only.
 
-    Grey ones are often characters. Mean and spread are fixed, not measured, so that classes that arrive later are seen
-    in the same way; for colour they are the usual ones for photographs.
+    Grey images often show characters. Mean and standard deviation are fixed, not measured, so that classes that arrive
+    later are normalised in the same way; for colour images they are those of ImageNet.
     """
     pad = min(height, width) // 8
     if channels == 3:
@@ -109,8 +151,8 @@ def generic(height: int, width: int, channels: int) -> Transform:
     return Transform((0.5,) * channels, (0.25,) * channels, pad=pad)
 
 
-def _mirror(pixels: Tensor, flip: Tensor) -> Tensor:
-    """Those pictures mirrored left to right for which `flip` is true."""
+def _flip(pixels: Tensor, flip: Tensor) -> Tensor:
+    """Flip those images left to right for which `flip` is true."""
     count = len(pixels)
     if count == 1:
         return pixels.flip(2) if flip else pixels
@@ -118,8 +160,8 @@ def _mirror(pixels: Tensor, flip: Tensor) -> Tensor:
     return torch.cat([pixels, pixels.flip(2)]).index_select(0, choice)
 
 
-def _crop(pixels: Tensor, dy: Tensor, dx: Tensor, pad: int) -> Tensor:
-    """Crops of the pictures' own size with their corners at (dy, dx) of the padded pictures."""
+def _shift(pixels: Tensor, dy: Tensor, dx: Tensor, pad: int) -> Tensor:
+    """Return crops of the images' own size with their corners at (dy, dx) of the padded images."""
     batch, height, width, channels = pixels.shape
     padded = F.pad(pixels, (0, 0, pad, pad, pad, pad))
     _, high, wide, _ = padded.shape

@@ -1,4 +1,4 @@
-"""A data set, whatever its source, and parts of it: some classes, fewer images, a validation split."""
+"""The data set that all sources lead to, and parts of it: fewer classes or images, a validation split, imbalance."""
 
 import hashlib
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ from ssil.data.image_index import Remark
 
 
 class DatasetInfo(NamedTuple):
-    """One line of a listing of data sets."""
+    """A line of `ssil datasets`."""
 
     name: str
     description: str
@@ -28,9 +28,9 @@ class DatasetInfo(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Dataset:
-    """Training and test images with labels 0..C-1 in the set's own class order, and how to feed them to a network.
+    """Training and test images with labels 0..C-1 in the set's own class order, and their transform to network input.
 
-    `synthetic` says that the images were made, not taken; `remarks` tell of files that were left out, and of oddities.
+    `synthetic` images were drawn, not photographed; `remarks` are on files that were left out or look odd.
     """
 
     name: str
@@ -43,12 +43,12 @@ class Dataset:
 
     @property
     def left_out(self) -> tuple[Remark, ...]:
-        """The remarks on what was left out."""
+        """The remarks on files that were left out."""
         return tuple(remark for remark in self.remarks if remark.left_out)
 
     @cached_property
     def fingerprint(self) -> str:
-        """16 hexadecimal digits of a SHA-256 over the images, labels and class names; computed once."""
+        """16 hexadecimal digits of a SHA-256 over images, labels and class names; computed once."""
         digest = hashlib.sha256("\0".join(self.classes).encode())
         for samples in (self.train, self.test):
             digest.update(repr((len(samples), samples.images.shape)).encode())
@@ -59,14 +59,15 @@ class Dataset:
 
 
 def select(samples: Samples, indices: Tensor) -> Samples:
-    """The samples at these indices."""
+    """Return the samples at these indices."""
     return Samples(samples.images.take(indices), samples.labels[indices])
 
 
 def split(labels: Tensor, fraction: float, seed: int, purpose: str, names: Sequence[str] = ()) -> tuple[Tensor, Tensor]:
-    """Indices that stay, and a random part of each class that is held out: one at least, if the class has two or more.
+    """Return the indices that stay, and those of a random part of each class that is held out.
 
-    Which part depends on the class's label, or where `names` are given, on its name.
+    At least one image is held out if the class has two or more. The draw depends on the class's label, or where `names`
+    are given, on its name.
 
     >>> stay, held = split(torch.tensor([0, 0, 0, 0, 1, 1, 2]), fraction=0.5, seed=0, purpose="example")
     >>> len(stay), len(held), 6 in stay
@@ -85,36 +86,36 @@ def split(labels: Tensor, fraction: float, seed: int, purpose: str, names: Seque
 def subset(
     dataset: Dataset, classes: int | None = None, train_per_class: int | None = None, test_per_class: int | None = None
 ) -> Dataset:
-    """The first `classes` classes, and of each the images with the smallest SHA-256 of their pixels."""
+    """Return the first `classes` classes, and of each the images with the smallest SHA-256 of their pixels."""
     if classes is not None:
         dataset = _first_classes(dataset, classes)
     if train_per_class is not None:
-        dataset = replace(dataset, train=_few(dataset, dataset.train, train_per_class, "train_per_class"))
+        dataset = replace(dataset, train=_per_class(dataset, dataset.train, train_per_class, "train_per_class"))
     if test_per_class is not None:
-        dataset = replace(dataset, test=_few(dataset, dataset.test, test_per_class, "test_per_class"))
+        dataset = replace(dataset, test=_per_class(dataset, dataset.test, test_per_class, "test_per_class"))
     return dataset
 
 
 def validation_split(dataset: Dataset, fraction: float, seed: int) -> Dataset:
-    """A set without the test images: in their place is this part of each class, taken out of training."""
+    """Return the training set split in two: a `fraction` of each class takes the place of the test images."""
     if not 0 < fraction < 1:
-        raise UserError(f"validate: {fraction} must lie between 0 and 1: it is the part of each class to hold out")
+        raise UserError(f"validate: {fraction} must lie between 0 and 1: it is the fraction of each class to hold out")
     stay, held = split(dataset.train.labels, fraction, seed, "validation")
     return replace(dataset, train=select(dataset.train, stay), test=select(dataset.train, held))
 
 
-def uneven(dataset: Dataset, least: float, seed: int) -> Dataset:
-    """Fewer training images of most classes: from all of a class down to the part `least`, by equal ratios.
+def imbalanced(dataset: Dataset, least: float, seed: int) -> Dataset:
+    """Return an imbalanced set: a class keeps from all of its training images down to the fraction `least`.
 
-    Which class is left with how many is random.
+    The fractions form a geometric sequence; their order over the classes is random.
     """
     if not 0 < least <= 1:
-        raise UserError(f"least: {least} must lie above 0 and be at most 1: it is a part of a class's images")
+        raise UserError(f"least: {least} must lie above 0 and be at most 1: it is a fraction of a class's images")
     count = len(dataset.classes)
     order = torch.randperm(count, generator=Randomness(seed).at("uneven"))
-    parts = least ** (order.double() / max(count - 1, 1))
+    fractions = least ** (order.double() / max(count - 1, 1))
     sizes = torch.bincount(dataset.train.labels, minlength=count)
-    return replace(dataset, train=_first(dataset.train, (sizes * parts).round().long().clamp(min=1)))
+    return replace(dataset, train=_smallest_digests(dataset.train, (sizes * fractions).round().long().clamp(min=1)))
 
 
 def _first_classes(dataset: Dataset, count: int) -> Dataset:
@@ -124,8 +125,8 @@ def _first_classes(dataset: Dataset, count: int) -> Dataset:
     return replace(dataset, train=train, test=test, classes=dataset.classes[:count])
 
 
-def _few(dataset: Dataset, samples: Samples, count: int, option: str) -> Samples:
-    """`count` images per class, in an order that does not depend on theirs."""
+def _per_class(dataset: Dataset, samples: Samples, count: int, option: str) -> Samples:
+    """Return `count` images per class; raise UserError if a class has fewer."""
     sizes = torch.bincount(samples.labels, minlength=len(dataset.classes))
     most, poorest = int(sizes.min()), dataset.classes[int(sizes.argmin())]
     if count < 1:
@@ -134,11 +135,11 @@ def _few(dataset: Dataset, samples: Samples, count: int, option: str) -> Samples
         raise UserError(
             f"{option}: {count} is too many, class {poorest!r} of {dataset.name} has only {most}; ask for no more"
         )
-    return _first(samples, torch.full_like(sizes, count))
+    return _smallest_digests(samples, torch.full_like(sizes, count))
 
 
-def _first(samples: Samples, counts: Tensor) -> Samples:
-    """So many images of each class, in an order that does not depend on theirs."""
+def _smallest_digests(samples: Samples, counts: Tensor) -> Samples:
+    """Return `counts[label]` images of each class: those with the smallest digests, whatever their order."""
     labels, digests = samples.labels.tolist(), samples.images.keys()
     order = torch.tensor(sorted(range(len(samples)), key=lambda index: (labels[index], digests[index])))
     sizes = torch.bincount(samples.labels, minlength=len(counts))

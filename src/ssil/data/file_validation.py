@@ -1,8 +1,8 @@
-"""Every image of a set is decoded once before it is used: which are good, and with which content."""
+"""File validation: every image of a set is decoded once before it is used, and the results are cached."""
 
 import os
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -17,207 +17,34 @@ from pyarrow import feather
 
 from ssil.core.files import checksum, replacing
 from ssil.data.cache import cache_dir
-from ssil.data.decode import UnreadableError, whole
-from ssil.data.encoded_images import Digests, pool, workers
-from ssil.data.image_index import Bytes, Files, Remark, Source, plain, stop_at, why
-from ssil.data.sources.class_selection import Part
+from ssil.data.decode import UnreadableError, decode_image
+from ssil.data.encoded_images import Digests
+from ssil.data.image_index import (
+    Bytes,
+    Files,
+    Flags,
+    Remark,
+    Rows,
+    Source,
+    SourceSubset,
+    as_utf8,
+    error_reason,
+    refuse_remarks,
+)
+from ssil.data.prefetch import decoding_pool, default_threads
 
 ProgressCallback = Callable[[int, int], None]
-"""Called now and then with how many are done, of how many."""
+"""Called now and then with the number of images done and the number of all images."""
 
-VERSION = 1  # of the notes in the cache: to be raised when a file's verdict may change
+VERSION = 1  # of the cache: to be raised when the result for a file may change
 BLOCK = 256
-SAVED_EVERY = 60.0
-NOTHING = b"\0" * 16
-
-
-class Found(NamedTuple):
-    """What decoding found: size, length in bytes, the starts (16 bytes) of SHA-256 over bytes and pixels; or a reason.
-
-    A good image has no reason.
-    """
-
-    width: int = 0
-    height: int = 0
-    length: int = 0
-    digest: bytes = NOTHING
-    pixels: bytes = NOTHING
-    reason: str = ""
-
-
-def examine(data: Bytes) -> Found:
-    """Decode an image completely; an `UnreadableError` says why it can't be."""
-    picture = whole(data)
-    height, width, _ = picture.shape
-    pixels = sha256(repr(picture.shape).encode())
-    pixels.update(np.ascontiguousarray(picture).data)
-    return Found(width, height, len(data), sha256(data).digest()[:16], pixels.digest()[:16])
-
-
-@dataclass(frozen=True, eq=False)
-class FileValidation:
-    """What was found of each row of a source; rows that have a reason are not good."""
-
-    lengths: NDArray[np.int64]
-    digests: Digests
-    pixels: Digests
-    reasons: Mapping[int, str] = field(default_factory=dict)
-
-    @property
-    def good(self) -> NDArray[np.bool_]:
-        """Which rows are."""
-        good = np.ones(len(self.lengths), dtype=bool)
-        good[list(self.reasons)] = False
-        return good
-
-    def remarks(self, names: Sequence[str]) -> tuple[Remark, ...]:
-        """On the rows that are not good."""
-        return tuple(Remark(plain(names[row]), reason) for row, reason in sorted(self.reasons.items()))
-
-    def take(self, rows: NDArray[np.int64]) -> "FileValidation":
-        """Of some rows."""
-        reasons = {new: self.reasons[old] for new, old in enumerate(rows.tolist()) if old in self.reasons}
-        return FileValidation(self.lengths[rows], self.digests[rows], self.pixels[rows], reasons)
-
-
-def survey(
-    source: Source,
-    on_progress: ProgressCallback | None = None,
-    strict: bool = False,
-    threads: int | None = None,
-    fresh: bool = False,
-) -> FileValidation:
-    """Examine every image; a file that was examined before, and has not changed since, only if `fresh`.
-
-    A source that has a `survey` of its own, as a store has, is not examined.
-    """
-    if known := _known(source):
-        return known
-    notes = _Notes(source, fresh)
-    todo = notes.unknown()
-    threads = threads or workers()
-    try:
-        for start in range(0, len(todo), BLOCK):
-            block = todo[start : start + BLOCK]
-            for row, (stamp, found) in zip(block, pool(threads).map(partial(_look, source), block), strict=True):
-                notes.add(row, stamp, found)
-                if strict and found.reason:
-                    stop_at([Remark(plain(source.names[row]), found.reason)])
-            notes.save_now_and_then()
-            if on_progress:
-                on_progress(len(source) - len(todo) + start + len(block), len(source))
-    finally:
-        notes.save()
-    return notes.survey()
-
-
-def _known(source: Source) -> FileValidation | None:
-    if isinstance(source, Part):
-        everything = _known(source.source)
-        return everything and everything.take(source.indices)
-    own: Callable[[], FileValidation] | None = getattr(source, "survey", None)
-    return own() if own else None
-
+SECONDS_BETWEEN_SAVES = 60.0
+MAX_TABLES = 16
+NO_DIGEST = b"\0" * 16
 
 Stamp = tuple[int, int]
-"""A file's size and the time of its last change, before it was read; (-1, 0) if it can't be told."""
-
-UNKNOWN: Stamp = (-1, 0)
-
-
-def _look(source: Source, row: int) -> tuple[Stamp, Found]:
-    """What is found; nothing is noted of a file that can't be read, for that may be mended without a trace."""
-    stamp = _stamp(source, row)
-    try:
-        return stamp, examine(source.read(row))
-    except UnreadableError as error:
-        return stamp, Found(reason=str(error))
-    except OSError as error:
-        return UNKNOWN, Found(reason=why(error))
-
-
-def _stamp(source: Source, row: int) -> Stamp:
-    if not isinstance(source, Files):
-        return UNKNOWN
-    try:
-        status = os.stat(source.root / source.names[row])  # noqa: PTH116 (half the time)
-    except (OSError, ValueError):
-        return UNKNOWN
-    return status.st_size, status.st_mtime_ns
-
-
-class _Notes:
-    """What is found of each row; of files it is also kept in the cache, where the next survey finds it."""
-
-    def __init__(self, source: Source, fresh: bool) -> None:
-        self.source = source
-        count = len(source)
-        self.stamps = np.full((count, 2), UNKNOWN, dtype=np.int64)
-        self.lengths = np.full(count, -1, dtype=np.int64)
-        self.digests, self.pixels = np.zeros((2, count, 16), dtype=np.uint8)
-        self.reasons: dict[int, str] = {}
-        self.unsaved: list[int] = []
-        self.saved = time.monotonic()
-        self.file = _Kept(source.root) if isinstance(source, Files) else None
-        if self.file and not fresh:
-            self._recall(self.file.read())
-
-    def _recall(self, table: pa.Table) -> None:
-        """Take over what is known of files that are as they were."""
-        index = {name: at for at, name in enumerate(table["name"].to_pylist())}
-        known = ((row, index.get(os.fsencode(name), -1)) for row, name in enumerate(self.source.names))
-        stamps = np.stack([table["size"].to_numpy(), table["changed"].to_numpy()], 1)
-        same = [(row, at) for row, at in known if at >= 0 and tuple(stamps[at]) == _stamp(self.source, row)]
-        rows, ats = np.array(same, dtype=np.int64).reshape(-1, 2).T
-        self.lengths[rows] = table["length"].to_numpy()[ats]
-        self.digests[rows], self.pixels[rows] = (
-            digests(table[name].combine_chunks())[ats] for name in ("digest", "pixels")
-        )
-        reasons = table["reason"].take(ats).to_pylist()
-        self.reasons = {row: reason for row, reason in zip(rows.tolist(), reasons, strict=True) if reason}
-
-    def unknown(self) -> list[int]:
-        """The rows that are to be examined."""
-        rows: list[int] = (self.lengths < 0).nonzero()[0].tolist()
-        return rows
-
-    def add(self, row: int, stamp: Stamp, found: Found) -> None:
-        """Note what was found."""
-        self.lengths[row] = found.length
-        self.digests[row], self.pixels[row] = (np.frombuffer(d, dtype=np.uint8) for d in (found.digest, found.pixels))
-        if found.reason:
-            self.reasons[row] = found.reason
-        if stamp != UNKNOWN:
-            self.stamps[row] = stamp
-            self.unsaved.append(row)
-
-    def save_now_and_then(self) -> None:
-        """So that little is lost if the survey is killed."""
-        if time.monotonic() - self.saved > SAVED_EVERY:
-            self.save()
-
-    def save(self) -> None:
-        """Keep what has not been kept yet; a cache that can't be written costs time only."""
-        if self.file and self.unsaved:
-            with suppress(OSError):
-                self.file.append(self._table(self.unsaved))
-        self.unsaved, self.saved = [], time.monotonic()
-
-    def _table(self, rows: list[int]) -> pa.Table:
-        columns = {
-            "name": [os.fsencode(self.source.names[row]) for row in rows],
-            "size": self.stamps[rows, 0],
-            "changed": self.stamps[rows, 1],
-            "length": self.lengths[rows],
-            "digest": [digest.tobytes() for digest in self.digests[rows]],
-            "pixels": [digest.tobytes() for digest in self.pixels[rows]],
-            "reason": [self.reasons.get(row, "") for row in rows],
-        }
-        return pa.table(columns, SCHEMA)
-
-    def survey(self) -> FileValidation:
-        return FileValidation(self.lengths, self.digests, self.pixels, self.reasons)
-
+"""A file's size and the time of its last change, before it was read."""
+NO_STAMP: Stamp = (-1, 0)
 
 SCHEMA = pa.schema(
     {
@@ -232,30 +59,207 @@ SCHEMA = pa.schema(
 )
 
 
-def digests(column: pa.FixedSizeBinaryArray) -> Digests:
-    """A column of digests as an array (N, 16), without copying."""
+class ImageCheck(NamedTuple):
+    """The result of decoding an image: its size, its length in bytes, 16 bytes of SHA-256 over bytes and over pixels.
+
+    A bad image has a `reason`, and nothing else.
+    """
+
+    width: int = 0
+    height: int = 0
+    length: int = 0
+    digest: bytes = NO_DIGEST
+    pixels: bytes = NO_DIGEST
+    reason: str = ""
+
+
+def check_image(data: Bytes) -> ImageCheck:
+    """Decode an image completely; raise UnreadableError if that fails."""
+    image = decode_image(data)
+    height, width, _ = image.shape
+    pixels = sha256(repr(image.shape).encode())
+    pixels.update(np.ascontiguousarray(image).data)
+    return ImageCheck(width, height, len(data), sha256(data).digest()[:16], pixels.digest()[:16])
+
+
+@dataclass(frozen=True, eq=False)
+class FileValidation:
+    """The results for all rows of a source; rows with a reason are bad."""
+
+    lengths: NDArray[np.int64]
+    digests: Digests
+    pixels: Digests
+    reasons: Mapping[int, str] = field(default_factory=dict)
+
+    @property
+    def good(self) -> Flags:
+        """Which rows are good."""
+        good = np.ones(len(self.lengths), dtype=bool)
+        good[list(self.reasons)] = False
+        return good
+
+    def remarks(self, names: Sequence[str]) -> tuple[Remark, ...]:
+        """Return remarks on the bad rows."""
+        return tuple(Remark(as_utf8(names[row]), reason) for row, reason in sorted(self.reasons.items()))
+
+    def take(self, rows: Rows) -> "FileValidation":
+        """Return the results for some rows."""
+        reasons = {new: self.reasons[old] for new, old in enumerate(rows.tolist()) if old in self.reasons}
+        return FileValidation(self.lengths[rows], self.digests[rows], self.pixels[rows], reasons)
+
+
+def validate_files(
+    source: Source,
+    on_progress: ProgressCallback | None = None,
+    strict: bool = False,
+    threads: int | None = None,
+    fresh: bool = False,
+) -> FileValidation:
+    """Decode every image of a source, except files that the cache knows and that have not changed.
+
+    A source with a method `validation`, as a store has, is not decoded.
+
+    Args:
+        source: The encoded images.
+        on_progress: Is called now and then with the number of validated images and the number of all images.
+        strict: Whether to raise UserError at the first bad image.
+        threads: The number of threads that decode.
+        fresh: Whether to ignore the cache.
+    """
+    if known := _known_validation(source):
+        return known
+    results = _Results(source, fresh)
+    todo: list[int] = (results.lengths < 0).nonzero()[0].tolist()
+    pool = decoding_pool(threads or default_threads())
+    try:
+        for start in range(0, len(todo), BLOCK):
+            block = todo[start : start + BLOCK]
+            for row, (stamp, check) in zip(block, pool.map(partial(_check_row, source), block), strict=True):
+                results.add(row, stamp, check)
+                if strict and check.reason:
+                    refuse_remarks([Remark(as_utf8(source.names[row]), check.reason)])
+            if time.monotonic() - results.saved > SECONDS_BETWEEN_SAVES:  # so that little is lost by a kill
+                results.save()
+            if on_progress:
+                on_progress(len(source) - len(todo) + start + len(block), len(source))
+    finally:
+        results.save()
+    return FileValidation(results.lengths, results.digests, results.pixels, results.reasons)
+
+
+def _known_validation(source: Source) -> FileValidation | None:
+    if isinstance(source, SourceSubset):
+        everything = _known_validation(source.source)
+        return everything and everything.take(source.rows)
+    own: Callable[[], FileValidation] | None = getattr(source, "validation", None)
+    return own() if own else None
+
+
+def _check_row(source: Source, row: int) -> tuple[Stamp, ImageCheck]:
+    """Return the result for a row; without a stamp if the file can't be read, which may be repaired without a trace."""
+    stamp = _stamp(source, row)
+    try:
+        return stamp, check_image(source.read(row))
+    except UnreadableError as error:
+        return stamp, ImageCheck(reason=str(error))
+    except OSError as error:
+        return NO_STAMP, ImageCheck(reason=error_reason(error))
+
+
+def _stamp(source: Source, row: int) -> Stamp:
+    if not isinstance(source, Files):
+        return NO_STAMP
+    try:
+        status = os.stat(source.root / source.names[row])  # noqa: PTH116 (half the time)
+    except (OSError, ValueError):
+        return NO_STAMP
+    return status.st_size, status.st_mtime_ns
+
+
+class _Results:
+    """The results for each row of a source; those for files are also kept in the cache."""
+
+    def __init__(self, source: Source, fresh: bool) -> None:
+        self.source = source
+        count = len(source)
+        self.stamps = np.full((count, 2), NO_STAMP, dtype=np.int64)
+        self.lengths = np.full(count, -1, dtype=np.int64)
+        self.digests, self.pixels = np.zeros((2, count, 16), dtype=np.uint8)
+        self.reasons: dict[int, str] = {}
+        self.unsaved: list[int] = []
+        self.saved = time.monotonic()
+        self.cache = _ResultCache(source.root) if isinstance(source, Files) else None
+        if self.cache and not fresh:
+            self._recall(self.cache.read())
+
+    def _recall(self, table: pa.Table) -> None:
+        """Take over the cached results for files that have not changed."""
+        rows, cached = np.array([*self._unchanged(table)], dtype=np.int64).reshape(-1, 2).T
+        self.lengths[rows] = table["length"].to_numpy()[cached]
+        self.digests[rows], self.pixels[rows] = (
+            digest_array(table[name].combine_chunks())[cached] for name in ("digest", "pixels")
+        )
+        reasons = table["reason"].take(cached).to_pylist()
+        self.reasons = {row: reason for row, reason in zip(rows.tolist(), reasons, strict=True) if reason}
+
+    def _unchanged(self, table: pa.Table) -> Iterator[tuple[int, int]]:
+        """Yield the row in the source and the row in the table of each file that is as it was."""
+        cached = {name: at for at, name in enumerate(table["name"].to_pylist())}
+        stamps = np.stack([table["size"].to_numpy(), table["changed"].to_numpy()], 1)
+        for row, name in enumerate(self.source.names):
+            at = cached.get(os.fsencode(name), -1)
+            if at >= 0 and tuple(stamps[at]) == _stamp(self.source, row):
+                yield row, at
+
+    def add(self, row: int, stamp: Stamp, check: ImageCheck) -> None:
+        self.lengths[row] = check.length
+        self.digests[row], self.pixels[row] = (np.frombuffer(d, dtype=np.uint8) for d in (check.digest, check.pixels))
+        if check.reason:
+            self.reasons[row] = check.reason
+        if stamp != NO_STAMP:
+            self.stamps[row] = stamp
+            self.unsaved.append(row)
+
+    def save(self) -> None:
+        """Write results to the cache that are not there yet; a cache that can't be written only costs time."""
+        if self.cache and self.unsaved:
+            with suppress(OSError):
+                self.cache.append(self._table(self.unsaved))
+        self.unsaved, self.saved = [], time.monotonic()
+
+    def _table(self, rows: list[int]) -> pa.Table:
+        columns = {
+            "name": [os.fsencode(self.source.names[row]) for row in rows],
+            "size": self.stamps[rows, 0],
+            "changed": self.stamps[rows, 1],
+            "length": self.lengths[rows],
+            "digest": [digest.tobytes() for digest in self.digests[rows]],
+            "pixels": [digest.tobytes() for digest in self.pixels[rows]],
+            "reason": [self.reasons.get(row, "") for row in rows],
+        }
+        return pa.table(columns, SCHEMA)
+
+
+def digest_array(column: pa.FixedSizeBinaryArray) -> Digests:
+    """Return a column of digests as an array (N, 16), without copying."""
     return np.frombuffer(column.buffers()[1] or b"", dtype=np.uint8).reshape(-1, 16)[: len(column)]
 
 
-class _Kept:
-    """The notes on the files below a folder: tables, each written after the other; of a file the last word counts."""
-
-    MOST = 16
-    """Tables, before they are made one."""
+class _ResultCache:
+    """The cached results for the files below a folder: numbered tables, of which the last result for a file counts."""
 
     def __init__(self, root: Path) -> None:
-        key = checksum(os.fsencode(root.resolve()), 16)
-        self.folder = cache_dir() / f"surveys-{VERSION}" / key
+        self.folder = cache_dir() / f"surveys-{VERSION}" / checksum(os.fsencode(root.resolve()), 16)
 
     def read(self) -> pa.Table:
-        """All of them in one."""
-        return pa.concat_tables([SCHEMA.empty_table(), *map(_read, self._paths())])
+        """Return all tables as one."""
+        return pa.concat_tables([SCHEMA.empty_table(), *map(_read_table, self._paths())])
 
     def append(self, table: pa.Table) -> None:
-        """Write another; when there are many, one in place of all."""
+        """Write another table, or if there are MAX_TABLES, one in place of all."""
         before = self._paths()
         number = int(before[-1].stem) + 1 if before else 0
-        full = len(before) >= self.MOST
+        full = len(before) >= MAX_TABLES
         with replacing(self.folder / f"{number:06d}.arrow", unique=True) as file:
             feather.write_feather(pa.concat_tables([self.read(), table]) if full else table, file)
         for path in before if full else ():
@@ -265,8 +269,8 @@ class _Kept:
         return sorted(self.folder.glob("*.arrow"))
 
 
-def _read(path: Path) -> pa.Table:
-    """A table, or an empty one in place of a damaged one."""
+def _read_table(path: Path) -> pa.Table:
+    """Return a table of the cache, or an empty one in place of a damaged one."""
     with suppress(OSError, pa.ArrowException):
         table = feather.read_table(path)
         if table.schema.equals(SCHEMA):

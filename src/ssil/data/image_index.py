@@ -1,114 +1,143 @@
-"""What a source of image files lists, before any of them is decoded."""
+"""The index of a set of encoded images: where they are, their labels and classes; no image is decoded here."""
 
 import os
 import re
 import stat
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ssil.core.errors import UserError
+from ssil.core.errors import UserError, did_you_mean
 
 Bytes = bytes | memoryview
 Flags = NDArray[np.bool_]
 Labels = NDArray[np.int64]
+Rows = NDArray[np.int64]
+"""Positions of images in a source."""
 
-CROP_FROM = 128
-LARGEST_FILE = 1 << 30
+MIN_CROP_SIZE = 128
+MAX_FILE_BYTES = 1 << 30
+CENTRE = 224 / 256
+"""The fraction of the short side in a test view of a photograph: as if resized to 256 and cropped to 224."""
 
 
 class Remark(NamedTuple):
-    """A line of the report on a data set's files: what was left out, or (`left_out` false) what deserves a look."""
+    """A line of the report on a data set's files: what was left out, or (`left_out` is False) only looks odd."""
 
     path: str
     reason: str
     left_out: bool = True
 
 
-def stop_at(remarks: Sequence[Remark]) -> None:
-    """What `--strict` does: refuse to go on if there is anything to remark on."""
+def refuse_remarks(remarks: Sequence[Remark]) -> None:
+    """Raise UserError if there is any remark, as `--strict` asks."""
     if remarks:
         path, reason, _ = remarks[0]
         raise UserError(f"data: {path}: {reason} (the first of {len(remarks):,}; --strict stops at any)")
 
 
-def plain(name: str) -> str:
-    r"""A name that can be written as UTF-8, whatever bytes a file system gave it.
+def as_utf8(name: str) -> str:
+    r"""Return a file name with bytes that are not UTF-8 replaced.
 
-    >>> plain("caf\udce9.jpg") == "caf\ufffd.jpg"
+    >>> as_utf8("caf\udce9.jpg") == "caf\ufffd.jpg"
     True
     """
     return re.sub(r"[\ud800-\udfff]", "\ufffd", name)
 
 
-def why(error: OSError) -> str:
-    """Why something can't be read, in the words of a remark."""
+def error_reason(error: OSError) -> str:
+    """Return why a file can't be read, as the reason of a remark."""
     return (error.strerror or str(error)).lower()
 
 
+def read_text(path: Path) -> str:
+    """Return the content of a UTF-8 file; raise UserError if it can't be read."""
+    try:
+        return path.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(f"data: {path} can't be read as text: {error}") from error
+
+
+def read_image_file(path: Path) -> bytes:
+    """Return the content of a file; raise OSError if it can't be read, is no regular file, or is above 1 GiB."""
+    try:
+        with open(path, "rb", buffering=0, opener=_open_without_waiting) as file:
+            status = os.fstat(file.fileno())
+            if not stat.S_ISREG(status.st_mode):
+                raise OSError("not a regular file")
+            if status.st_size > MAX_FILE_BYTES:
+                raise OSError(f"{status.st_size:,} bytes: too large for an image file")
+            return file.read()
+    except ValueError as error:  # the path contains a NUL character
+        raise OSError(str(error)) from error
+
+
+def _open_without_waiting(path: str, flags: int) -> int:
+    """Open a file; a named pipe is opened without waiting for somebody to write to it."""
+    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
+
+
 class Source(Protocol):
-    """Encoded images by index."""
+    """Encoded images by position."""
 
     @property
     def names(self) -> Sequence[str]:
-        """What a report calls each of them: paths, for files."""
+        """The name of each image in remarks: for files, the path."""
         ...
 
-    def read(self, index: int) -> Bytes:
-        """The encoded image. An OSError if it can't be had."""
+    def read(self, row: int) -> Bytes:
+        """Return the encoded image; raise OSError if it can't be read."""
         ...
 
     def __len__(self) -> int: ...
 
 
-def content(path: Path) -> bytes:
-    """All of a file. An OSError, if it can't be had or can't be an image."""
-    try:
-        with open(path, "rb", buffering=0, opener=_at_once) as file:
-            status = os.fstat(file.fileno())
-            if not stat.S_ISREG(status.st_mode):
-                raise OSError("not a regular file")
-            if status.st_size > LARGEST_FILE:
-                raise OSError(f"{status.st_size:,} bytes: too large for an image file")
-            return file.read()
-    except ValueError as error:  # no path at all: it has a NUL
-        raise OSError(str(error)) from error
-
-
-def _at_once(path: str, flags: int) -> int:
-    """Opened without waiting for anybody to write, should it be a pipe."""
-    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
-
-
 @dataclass(frozen=True)
 class Files:
-    """Image files: paths relative to a root (absolute ones stay what they are)."""
+    """A source of image files, by paths relative to a root; absolute paths stay what they are."""
 
     root: Path
     names: tuple[str, ...]
 
-    def read(self, index: int) -> bytes:
-        """The file's content."""
-        return content(self.root / self.names[index])
+    def read(self, row: int) -> bytes:
+        """Return the file's content."""
+        return read_image_file(self.root / self.names[row])
 
     def __len__(self) -> int:
         return len(self.names)
 
 
-CENTRE = 224 / 256
-"""The part of the short side that a test view of a photograph shows: as if resized to 256 and cropped to 224."""
+@dataclass(frozen=True, eq=False)
+class SourceSubset:
+    """Some images of another source."""
+
+    source: Source
+    rows: Rows
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """The names in the other source."""
+        return tuple(self.source.names[row] for row in self.rows.tolist())
+
+    def read(self, row: int) -> Bytes:
+        """Return the encoded image."""
+        return self.source.read(int(self.rows[row]))
+
+    def __len__(self) -> int:
+        return len(self.rows)
 
 
 @dataclass(frozen=True, repr=False)
 class Preprocessing:
-    """How a set's pictures are to be seen: size, channels, and the kind of training views.
+    """How a set's images become network input: size, channels, kind of training views, normalisation.
 
-    `augment` is "crop" (a random part, resized: photographs), "shift" (the whole picture, moved a little), "none", or
-    "auto": crops from 128 pixels on, shifts below, where of a crop little would be left.
+    `augment` is "crop" (random resized crops, for photographs), "shift" (the whole image, shifted a little), "none", or
+    "auto": crops from a size of 128 pixels on, shifts below, where little would be left of a crop.
     """
 
     size: int
@@ -124,30 +153,89 @@ class Preprocessing:
 
     @property
     def centre(self) -> float:
-        """The side of the square that is seen in testing, as a part of the picture's short side."""
+        """The side of the square in a test view, as a fraction of the image's short side."""
         return CENTRE if self.augment == "crop" else 1.0
 
     def resolved(self) -> "Preprocessing":
-        """With "auto" replaced by what it comes to at this size."""
-        return self if self.augment != "auto" else replace(self, augment="crop" if self.size >= CROP_FROM else "shift")
+        """Return the same with "auto" replaced by the kind of views that it stands for at this size."""
+        if self.augment != "auto":
+            return self
+        return replace(self, augment="crop" if self.size >= MIN_CROP_SIZE else "shift")
+
+
+DEFAULT_PREPROCESSING = Preprocessing(64, augment="auto")
+"""For images of the user's own."""
 
 
 @dataclass(frozen=True, eq=False)
 class ImageIndex:
-    """Labelled encoded images: where they are, their labels (into `classes`), which are for testing.
+    """A source of encoded images, with labels (positions in `classes`) and the images that are for testing.
 
-    `tested` is None where the source leaves it open: then a seeded fifth of each class is. `keys`, where there are any,
-    are the source's own identifiers of the classes (wnids, landmark ids).
+    `is_test` is None where the source has no test part: then a seeded fifth of each class is for testing. `keys`, if
+    not empty, are the source's own identifiers of the classes (wnids, landmark ids).
     """
 
     name: str
     source: Source
     labels: Labels
     classes: tuple[str, ...]
-    look: Preprocessing
-    tested: Flags | None = None
+    preprocessing: Preprocessing
+    is_test: Flags | None = None
     remarks: tuple[Remark, ...] = ()
     keys: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         return len(self.labels)
+
+    def counts(self, which: Flags | None = None) -> Labels:
+        """Return the number of images of each class, or of those for which `which` is true."""
+        return np.bincount(self.labels if which is None else self.labels[which], minlength=len(self.classes))
+
+    def test_flags(self) -> Flags:
+        """Return which images the source sets aside for testing: none where it has no test part."""
+        return np.zeros(len(self), dtype=bool) if self.is_test is None else self.is_test
+
+    def take(self, rows: Rows) -> "ImageIndex":
+        """Return the index of some of the images; part of a set of files is a set of files."""
+        if len(rows) == len(self):
+            return self
+        part = SourceSubset(self.source, rows)
+        source = Files(self.source.root, part.names) if isinstance(self.source, Files) else part
+        return replace(
+            self, source=source, labels=self.labels[rows], is_test=None if self.is_test is None else self.is_test[rows]
+        )
+
+    def pick(self, labels: Sequence[int]) -> "ImageIndex":
+        """Return the classes with these labels, renumbered in this order; their images keep their order."""
+        number = np.full(len(self.classes), -1, dtype=np.int64)
+        number[list(labels)] = np.arange(len(labels))
+        classes, keys = (tuple(names[label] for label in labels if names) for names in (self.classes, self.keys))
+        renumbered = replace(self, labels=number[self.labels], classes=classes, keys=keys)
+        return renumbered.take((renumbered.labels >= 0).nonzero()[0])
+
+    def first_classes(self, count: int) -> "ImageIndex":
+        """Return the first `count` classes; raise UserError if there are fewer."""
+        if not 1 <= count <= len(self.classes):
+            raise UserError(f"classes: {count} must be between 1 and {len(self.classes)}, all that {self.name} has")
+        return self.pick(range(count))
+
+    def listed_classes(self, path: Path) -> "ImageIndex":
+        """Return the classes that a text file lists, one name or key (wnid) per line, in the file's order."""
+        lines = [line.strip() for line in read_text(path).splitlines() if line.strip()]
+        if not lines:
+            raise UserError(f"{path} lists no class; write one class name per line")
+        known = {name: label for names in (self.keys, self.classes) for label, name in enumerate(names)}
+        chosen: dict[int, str] = {}
+        for line in lines:
+            if line not in known:
+                raise UserError(f"{path}: {line!r} is no class of {self.name}; {self._similar_classes(line)}")
+            if other := chosen.get(known[line]):
+                raise UserError(f"{path}: {other!r} and {line!r} are the same class of {self.name}; list it once")
+            chosen[known[line]] = line
+        return self.pick(list(chosen))
+
+    def _similar_classes(self, name: str) -> str:
+        known = (*self.classes, *self.keys)
+        if longer := [one for one in known if one.startswith(name)][:3]:
+            return f"did you mean {' or '.join(map(repr, longer))}?"
+        return did_you_mean(name, known, f"a class is, for example, {known[0]!r}", count=3)

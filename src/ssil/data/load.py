@@ -7,27 +7,13 @@ from pathlib import Path
 import numpy as np
 
 from ssil.core.errors import UserError, did_you_mean
-from ssil.data.assemble import assemble as assembled
-from ssil.data.assemble import placed
+from ssil.data.assemble import assemble, to_memory
 from ssil.data.data_settings import DataSettings
-from ssil.data.dataset import Dataset, DatasetInfo, subset, uneven
-from ssil.data.encoded_images import workers
-from ssil.data.file_validation import FileValidation, ProgressCallback, survey
-from ssil.data.image_index import ImageIndex, Preprocessing, Remark, stop_at
-from ssil.data.sources import (
-    cifar,
-    digits,
-    folder,
-    glyphs,
-    huggingface,
-    imagenet,
-    landmarks,
-    manifest,
-    npz,
-    omniglot,
-    tiny_imagenet,
-)
-from ssil.data.sources.class_selection import first, only, pick
+from ssil.data.dataset import Dataset, DatasetInfo, imbalanced, subset
+from ssil.data.file_validation import FileValidation, ProgressCallback, validate_files
+from ssil.data.image_index import ImageIndex, Preprocessing, Remark, refuse_remarks
+from ssil.data.prefetch import default_threads
+from ssil.data.sources import cifar, digits, folder, glyphs, huggingface, imagenet, landmarks, manifest, npz, omniglot
 from ssil.data.store.format import is_store
 from ssil.data.store.reader import Store, open_store
 
@@ -45,7 +31,7 @@ def describe() -> tuple[DatasetInfo, ...]:
         cifar.INFO,
         imagenet.INFO,
         imagenet.INFO_100,
-        tiny_imagenet.INFO,
+        imagenet.INFO_TINY,
         omniglot.INFO,
         landmarks.INFO_1K,
         landmarks.INFO_10K,
@@ -76,7 +62,7 @@ LANDMARKS = {"landmark-v2-1k": _landmarks(1_000, 50), "landmark-v2-10k": _landma
 NAMED: dict[str, Callable[[DataSettings], ImageIndex]] = {
     "imagenet": lambda settings: imagenet.imagenet(settings.data_root),
     "imagenet100": lambda settings: imagenet.imagenet100(settings.data_root),
-    "tiny-imagenet": lambda settings: tiny_imagenet.tiny_imagenet(settings.data_root),
+    "tiny-imagenet": lambda settings: imagenet.tiny_imagenet(settings.data_root),
     "omniglot": lambda settings: omniglot.omniglot(settings.data_root),
     **LANDMARKS,
 }
@@ -95,8 +81,8 @@ def load(settings: DataSettings, threads: int | None = None, on_progress: Progre
         threads: The number of threads that decode image files; by default one more than there are cores.
         on_progress: Is called now and then with the number of validated files and the number of all files.
     """
-    dataset = _from_image_files(settings, threads or workers(), on_progress) or _from_pixels(settings)
-    return uneven(dataset, settings.least, settings.split_seed or 0) if settings.least else dataset
+    dataset = _from_image_files(settings, threads or default_threads(), on_progress) or _from_pixels(settings)
+    return imbalanced(dataset, settings.least, settings.split_seed or 0) if settings.least else dataset
 
 
 def _from_image_files(settings: DataSettings, threads: int, on_progress: ProgressCallback | None) -> Dataset | None:
@@ -104,11 +90,11 @@ def _from_image_files(settings: DataSettings, threads: int, on_progress: Progres
     if settings.dataset in PIXELS or not (found := find_validated_index(settings, threads, on_progress)):
         return None
     limited = settings.dataset in LANDMARKS
-    dataset = assembled(*found, settings.split_seed or 0, threads, None if limited else settings.max_per_class)
+    dataset = assemble(*found, settings.split_seed or 0, threads, None if limited else settings.max_per_class)
     if settings.strict:
-        stop_at(dataset.remarks)
+        refuse_remarks(dataset.remarks)
     dataset = subset(dataset, None, settings.train_per_class, None if limited else settings.test_per_class)
-    return placed(dataset, found[1].lengths, settings.in_memory)
+    return to_memory(dataset, found[1].lengths, settings.in_memory)
 
 
 def find_validated_index(
@@ -128,16 +114,16 @@ def find_validated_index(
     index = find_image_index(settings)
     if index is None:
         return None
-    validation = survey(index.source, on_progress, settings.strict, threads, fresh)
+    validation = validate_files(index.source, on_progress, settings.strict, threads, fresh)
     if settings.min_per_class is None or settings.dataset in LANDMARKS:
         return index, validation
-    sizes = np.bincount(index.labels[validation.good], minlength=len(index.classes))
+    sizes = index.counts(validation.good)
     large = (sizes >= settings.min_per_class).nonzero()[0][: settings.classes]
     if not len(large):
         raise UserError(
             f"min_per_class: {settings.min_per_class} is too many, no class of {index.name} has over {sizes.max()}"
         )
-    return pick(index, large.tolist()), validation.take(np.isin(index.labels, large).nonzero()[0])
+    return index.pick(large.tolist()), validation.take(np.isin(index.labels, large).nonzero()[0])
 
 
 def find_image_index(settings: DataSettings) -> ImageIndex | None:
@@ -150,13 +136,13 @@ def find_image_index(settings: DataSettings) -> ImageIndex | None:
     if index is None:
         return None
     if settings.class_list:
-        index = only(index, settings.class_list)
+        index = index.listed_classes(settings.class_list)
     if settings.classes is not None and (settings.min_per_class is None or settings.dataset in LANDMARKS):
-        index = first(index, settings.classes)
+        index = index.first_classes(settings.classes)
     path = Path(settings.dataset).expanduser()
     if is_store(path):
         index = replace(index, remarks=_remarks_on_chosen(open_store(path), index))
-    return replace(index, look=_preprocessing(index.look, settings))
+    return replace(index, preprocessing=_preprocessing(index.preprocessing, settings))
 
 
 def _whole_index(settings: DataSettings) -> ImageIndex | None:
@@ -166,7 +152,7 @@ def _whole_index(settings: DataSettings) -> ImageIndex | None:
     if name.startswith(huggingface.PREFIX):
         return huggingface.hub(name)
     if is_store(path):
-        return open_store(path).listing()
+        return open_store(path).image_index()
     if path.is_dir():
         return folder.folder(path)
     return manifest.manifest(path, settings.data_root) if path.suffix.lower() in manifest.SUFFIXES else None

@@ -16,48 +16,47 @@ from ssil.data.dataset import Dataset
 from ssil.data.file_validation import ProgressCallback
 
 BLOCK = 256
-LONGEST = 200
-"""Bytes of a folder's name."""
+MAX_NAME_BYTES = 200
 
 
-def export(dataset: Dataset, out: Path, progress: ProgressCallback | None = None) -> int:
-    """Write all images of a set to a new directory, which appears when they are there; how many they are."""
+def export_png(dataset: Dataset, out: Path, on_progress: ProgressCallback | None = None) -> int:
+    """Write all images of a set to a new directory, which appears when it is complete; return their number."""
     names = folder_names(dataset.classes)
     if out.exists():
         raise UserError(f"out: {out} exists; give a new directory")
     part, total = temporary(out), len(dataset.train) + len(dataset.test)
     shutil.rmtree(part, ignore_errors=True)
     try:
-        for done, (place, picture) in enumerate(_pictures(dataset, names), start=1):
-            (part / place).parent.mkdir(parents=True, exist_ok=True)
-            picture.save(part / place)
-            if progress:
-                progress(done, total)
+        for done, (path, image) in enumerate(_images(dataset, names), start=1):
+            (part / path).parent.mkdir(parents=True, exist_ok=True)
+            image.save(part / path)
+            if on_progress:
+                on_progress(done, total)
         part.rename(out)
     except OSError as error:
         raise UserError(f"out: {out} can't be written ({error.strerror}); give another directory") from error
     return total
 
 
-def _pictures(dataset: Dataset, names: Sequence[str]) -> Iterator[tuple[Path, Image.Image]]:
-    """Every picture, and where it goes."""
+def _images(dataset: Dataset, names: Sequence[str]) -> Iterator[tuple[Path, Image.Image]]:
+    """Yield every image with its relative path."""
     for part, samples in (("train", dataset.train), ("test", dataset.test)):
         written = Counter[int]()
-        for label, picture in _labelled(samples):
+        for label, image in _labelled_images(samples):
             written[label] += 1
-            yield Path(part, names[label], f"{written[label]:06d}.png"), picture
+            yield Path(part, names[label], f"{written[label]:06d}.png"), image
 
 
-def _labelled(samples: Samples) -> Iterator[tuple[int, Image.Image]]:
+def _labelled_images(samples: Samples) -> Iterator[tuple[int, Image.Image]]:
     grey = samples.images.shape[2] == 1
     for block in torch.arange(len(samples)).split(BLOCK):
         pixels = samples.images.fetch(block).cpu().numpy()
-        for label, picture in zip(samples.labels[block].tolist(), pixels, strict=True):
-            yield label, Image.fromarray(picture[..., 0] if grey else picture)
+        for label, one in zip(samples.labels[block].tolist(), pixels, strict=True):
+            yield label, Image.fromarray(one[..., 0] if grey else one)
 
 
 def folder_names(classes: Sequence[str]) -> tuple[str, ...]:
-    """A name for each class that any file system takes; two classes with the same one, but for case, are refused.
+    """Return a folder name per class that any file system accepts; raise UserError if two would differ by case only.
 
     >>> folder_names(["cat", "AC/DC", "..."])
     ('cat', 'AC_DC', '_')
@@ -72,5 +71,5 @@ def folder_names(classes: Sequence[str]) -> tuple[str, ...]:
 
 
 def _safe(name: str) -> str:
-    tame = re.sub(r'[<>:"/\\|?*\x00-\x1f]', "_", name).encode(errors="replace")[:LONGEST].decode(errors="ignore")
-    return tame.strip(" .") or "_"
+    safe = re.sub(r'[<>:"/\\|?*\x00-\x1f]', "_", name).encode(errors="replace")[:MAX_NAME_BYTES]
+    return safe.decode(errors="ignore").strip(" .") or "_"

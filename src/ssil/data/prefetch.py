@@ -1,33 +1,53 @@
-"""Work that is begun before its result is asked for."""
+"""Computation of results before they are asked for, and the threads that decode images."""
 
+import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import cache, partial
 from typing import TypeVar
 
+import torch
+
 Item = TypeVar("Item")
-Made = TypeVar("Made")
+Result = TypeVar("Result")
 
 
-def ahead(make: Callable[[Item], Made], items: Iterable[Item], depth: int, workers: int = 1) -> Iterator[Made]:
-    """What is made of each item, in order; up to `depth` of them are being made in the background, by so many threads.
+def default_threads() -> int:
+    """Return the number of threads that keeps all cores busy while one thread waits for a file."""
+    return (os.cpu_count() or 1) + 1
 
-    With depth 0 each is made when it is asked for.
 
-    >>> list(ahead(str, range(3), depth=2))
+@cache
+def decoding_pool(threads: int) -> ThreadPoolExecutor:
+    """Return the pool of threads that decode images: the libraries release the interpreter lock meanwhile.
+
+    Inside these threads torch uses one thread only.
+    """
+    return ThreadPoolExecutor(threads, "decode", initializer=partial(torch.set_num_threads, 1))
+
+
+def prefetch(
+    compute: Callable[[Item], Result], items: Iterable[Item], depth: int, threads: int = 1
+) -> Iterator[Result]:
+    """Yield `compute(item)` for each item in order, while `threads` threads compute up to `depth` results in advance.
+
+    With depth 0 each result is computed when it is asked for.
+
+    >>> list(prefetch(str, range(3), depth=2))
     ['0', '1', '2']
     """
     if not depth:
-        yield from map(make, items)
+        yield from map(compute, items)
         return
-    waiting: deque[Future[Made]] = deque()
-    pool = ThreadPoolExecutor(workers, thread_name_prefix="ahead")
+    pending: deque[Future[Result]] = deque()
+    pool = ThreadPoolExecutor(threads, thread_name_prefix="prefetch")
     try:
         for item in items:
-            waiting.append(pool.submit(make, item))
-            if len(waiting) > depth:
-                yield waiting.popleft().result()
-        while waiting:
-            yield waiting.popleft().result()
-    finally:  # also when nobody wants the rest
+            pending.append(pool.submit(compute, item))
+            if len(pending) > depth:
+                yield pending.popleft().result()
+        while pending:
+            yield pending.popleft().result()
+    finally:  # also when the caller stops early
         pool.shutdown(wait=True, cancel_futures=True)

@@ -1,4 +1,4 @@
-"""Images that live in memory, on any device."""
+"""Images that are held as pixels in memory, on any device."""
 
 import math
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ from ssil.data.augmentation import Draws, Transform
 
 @dataclass(frozen=True, eq=False)
 class Resident:
-    """Pictures held as one uint8 tensor (N, H, W, C); what `ssil.core.samples.Images` asks for.
+    """Images held as one uint8 tensor (N, H, W, C); implements `ssil.core.samples.Images`.
 
     >>> images = Resident(torch.zeros(5, 8, 8, 3, dtype=torch.uint8))
     >>> len(images), images.shape, images.fetch(torch.tensor([4, 0])).shape
@@ -22,7 +22,7 @@ class Resident:
 
     pixels: Tensor
 
-    ahead = 0
+    prefetch_depth = 0
 
     def __post_init__(self) -> None:
         if self.pixels.dtype != torch.uint8 or self.pixels.ndim != 4:
@@ -38,34 +38,34 @@ class Resident:
         return len(self.pixels)
 
     def fetch(self, indices: Tensor, draws: Draws | None = None) -> Tensor:
-        """The pictures at these indices (on any device), where the pixels live; nothing that is drawn changes them."""
-        # Fifteen times as fast as pixels[indices] on a CPU: it copies whole pictures.
+        """Return the images at these indices (on any device), on the device of the pixels; draws do not matter."""
+        # Fifteen times as fast as pixels[indices] on a CPU: it copies whole images.
         return self.pixels.index_select(0, indices.to(self.pixels.device))
 
     def to(self, device: torch.device | str) -> "Resident":
-        """The same pictures on another device."""
+        """Return the same images on another device."""
         return Resident(self.pixels.to(device))
 
     def take(self, indices: Tensor) -> "Resident":
-        """A copy of some of them."""
+        """Return a copy of some of the images."""
         return Resident(self.fetch(indices))
 
     def hold(self, indices: Tensor, form: str) -> None:
-        """They are in memory already."""
+        """Do nothing: the images are in memory."""
 
     def content(self) -> Iterator[bytes]:
-        """All pixels."""
+        """Yield all pixels."""
         for block in torch.arange(len(self)).split(1024):
             yield self.fetch(block).cpu().numpy().tobytes()
 
     def keys(self) -> list[bytes]:
-        """The SHA-256 of each picture's pixels."""
+        """Return the SHA-256 of each image's pixels."""
         size = math.prod(self.shape)
         return [sha256(block[at : at + size]).digest() for block in self.content() for at in range(0, len(block), size)]
 
 
 def vectors(values: Tensor) -> Resident:
-    """Vectors (N, width) as pictures of their bytes, with `width` channels, which `Unchanged` makes vectors again.
+    """Return vectors (N, width) as images of their bytes with `width` channels; `Unchanged` turns them into vectors.
 
     >>> images = vectors(torch.eye(5, 3))
     >>> len(images), images.shape, Unchanged().test(images.fetch(torch.tensor([2]))).tolist()
@@ -77,15 +77,15 @@ def vectors(values: Tensor) -> Resident:
 
 @dataclass(frozen=True)
 class Unchanged(Transform):
-    """From the bytes of `vectors` to the vectors (B, width), in training too; `dtype` is the one they had."""
+    """From the images of `vectors` to the vectors (B, width), in training too; `dtype` must be that of the vectors."""
 
     mean: tuple[float, ...] = ()
     std: tuple[float, ...] = ()
 
     def train(self, pixels: Tensor, draws: Draws, dtype: torch.dtype = torch.float32) -> Tensor:
-        """The vectors; nothing that is drawn changes them."""
+        """Return the vectors; draws do not matter."""
         return self.test(pixels, dtype)
 
     def test(self, pixels: Tensor, dtype: torch.dtype = torch.float32) -> Tensor:
-        """The vectors."""
+        """Return the vectors."""
         return pixels.flatten(1).view(dtype)

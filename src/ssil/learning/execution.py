@@ -13,7 +13,7 @@ from ssil.core.randomness import Randomness
 from ssil.core.samples import Samples
 from ssil.data.augmentation import Transform
 from ssil.data.cache import Arrays, cache_dir, cached
-from ssil.data.prefetch import ahead
+from ssil.data.prefetch import prefetch
 from ssil.data.resident_images import Unchanged, vectors
 from ssil.learning.processes import AnyFabric, gather, local_share, total
 from ssil.nn.network import Network, Output
@@ -69,7 +69,9 @@ class ExecutionContext:
         height, width, _ = images.shape
         most = min(BATCH, PIXELS // (height * width), SCORES // max(1, network.head.classes))
         batches = indices.split(max(1, most))
-        for batch, pixels in zip(batches, ahead(images.fetch, batches, images.ahead, workers=2), strict=True):
+        for batch, pixels in zip(
+            batches, prefetch(images.fetch, batches, images.prefetch_depth, threads=2), strict=True
+        ):
             with torch.inference_mode(), self.fabric.autocast():
                 output = network(self.transform.test(pixels, self.dtype))
             yield batch, output

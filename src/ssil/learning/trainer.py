@@ -16,7 +16,7 @@ from torch.amp import GradScaler
 from torch.optim import SGD
 
 from ssil.core.errors import UserError
-from ssil.data.prefetch import ahead
+from ssil.data.prefetch import prefetch
 from ssil.learning import processes
 from ssil.learning.batches import Batch, LocalBatch, load
 from ssil.learning.execution import ExecutionContext
@@ -131,7 +131,7 @@ class Trainer:
             return batch, None if self.trains_scorer else load(batch, generator, self.context, least)
 
         steps = range(self.progress.step, self.steps_per_epoch)
-        return zip(steps, ahead(loaded, steps, self.context.samples.images.ahead, workers=2), strict=True)
+        return zip(steps, prefetch(loaded, steps, self.context.samples.images.prefetch_depth, threads=2), strict=True)
 
     def _update(self, batch: Batch, local: LocalBatch | None, epoch: int, step: int) -> None:
         """Do one optimiser step, with the phase's hooks before and after it, and add up the loss terms."""

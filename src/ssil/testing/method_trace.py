@@ -40,9 +40,9 @@ class TracedImages:
         return TracedImages(self.images.to(device))
 
     @property
-    def ahead(self) -> int:
+    def prefetch_depth(self) -> int:
         """The number of batches to prefetch."""
-        return self.images.ahead
+        return self.images.prefetch_depth
 
     def take(self, indices: Tensor) -> "TracedImages":
         """Return the images at `indices`, with a list of their own."""

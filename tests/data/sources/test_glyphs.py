@@ -13,7 +13,7 @@ from ssil.data.dataset import Dataset
 from ssil.data.load import load
 from ssil.data.sources import glyphs as module
 from ssil.data.sources.glyph_characters import FACES, LARGEST, TEST_FACES, TRAIN_FACES, alphabet, master
-from ssil.data.sources.glyph_distortion import DRAWS, FRAGMENTS, distort
+from ssil.data.sources.glyphs import DRAWS, FRAGMENTS, distort
 
 
 def pixels(part: Samples) -> Tensor:
@@ -64,7 +64,7 @@ def test_the_cache_is_used_and_a_damaged_one_is_made_again(
         load(DataSettings(dataset="glyphs", classes=3, train_per_class=6, test_per_class=4)).fingerprint
         == small.fingerprint
     )
-    monkeypatch.setattr(module, "_make", lambda *_: pytest.fail("made though it was in the cache"))
+    monkeypatch.setattr(module, "_draw_all", lambda *_: pytest.fail("made though it was in the cache"))
     assert (
         load(DataSettings(dataset="glyphs", classes=3, train_per_class=6, test_per_class=4)).fingerprint
         == small.fingerprint

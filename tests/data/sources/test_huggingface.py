@@ -40,29 +40,29 @@ def write(path: Path, library: Any, kind: Any, **splits: list[Any]) -> str:
 
 def test_a_local_folder(tmp_path: Path, library: Any) -> None:
     kind = library.ClassLabel(names=["dog", "bird", "cat"])
-    listing = hub(write(tmp_path / "pets", library, kind, train=[0, 2, 0], test=[2, 0]))
-    assert listing.name == "pets"
-    assert listed(listing) == {"dog": ["train[0]", "train[2]", "test[1]"], "cat": ["train[1]", "test[0]"]}
-    assert held_out(listing) == {"test[0]", "test[1]"}
-    assert [grey(listing, index) for index in range(5)] == [0, 1, 2, 0, 1]
-    assert listing.source.read(3) == encoded(".png", 0)
-    assert [remark.reason for remark in listing.remarks] == ["class 'bird' has no files to learn from"]
-    assert (listing.look.size, listing.look.augment) == (64, "auto")
+    image_index = hub(write(tmp_path / "pets", library, kind, train=[0, 2, 0], test=[2, 0]))
+    assert image_index.name == "pets"
+    assert listed(image_index) == {"dog": ["train[0]", "train[2]", "test[1]"], "cat": ["train[1]", "test[0]"]}
+    assert held_out(image_index) == {"test[0]", "test[1]"}
+    assert [grey(image_index, index) for index in range(5)] == [0, 1, 2, 0, 1]
+    assert image_index.source.read(3) == encoded(".png", 0)
+    assert [remark.reason for remark in image_index.remarks] == ["class 'bird' has no files to learn from"]
+    assert (image_index.preprocessing.size, image_index.preprocessing.augment) == (64, "auto")
 
 
 def test_labels_may_be_words_or_numbers(tmp_path: Path, library: Any) -> None:
     words = hub(write(tmp_path / "words", library, library.Value("string"), train=["img10", "img9", "img9"]))
     assert listed(words) == {"img9": ["train[1]", "train[2]"], "img10": ["train[0]"]}
-    assert words.tested is None
+    assert words.is_test is None
     numbers = hub(write(tmp_path / "numbers", library, library.Value("int32"), train=[10, 9], validation=[9, 10]))
     assert listed(numbers) == {"9": ["train[1]", "validation[0]"], "10": ["train[0]", "validation[1]"]}
 
 
 def test_a_test_part_without_labels_is_passed_over(tmp_path: Path, library: Any) -> None:
     kind = library.ClassLabel(names=["a", "b"])
-    listing = hub(write(tmp_path / "set", library, kind, train=[0, 1], validation=[1, 0], test=[-1, -1]))
-    assert held_out(listing) == {"validation[0]", "validation[1]"}
-    assert [(remark.path, remark.left_out) for remark in listing.remarks] == [("test", False)]
+    image_index = hub(write(tmp_path / "set", library, kind, train=[0, 1], validation=[1, 0], test=[-1, -1]))
+    assert held_out(image_index) == {"validation[0]", "validation[1]"}
+    assert [(remark.path, remark.left_out) for remark in image_index.remarks] == [("test", False)]
 
 
 def test_images_may_be_files_and_threads_may_read(tmp_path: Path, library: Any) -> None:
@@ -76,9 +76,9 @@ def test_images_may_be_files_and_threads_may_read(tmp_path: Path, library: Any) 
     parquet.write_table(
         arrow.replace_schema_metadata(rows.features.arrow_schema.metadata), tmp_path / "set" / "train.parquet"
     )
-    listing = hub(f"hf:{tmp_path / 'set'}")
+    image_index = hub(f"hf:{tmp_path / 'set'}")
     with ThreadPoolExecutor(8) as pool:
-        assert list(pool.map(listing.source.read, range(50))) == [encoded(".png", number) for number in range(50)]
+        assert list(pool.map(image_index.source.read, range(50))) == [encoded(".png", number) for number in range(50)]
 
 
 def test_sets_that_are_refused(tmp_path: Path, library: Any) -> None:

@@ -32,27 +32,27 @@ def few(root: Path, seed: int = 0, most: int | None = None) -> ImageIndex:
 @pytest.mark.parametrize("place", PLACES)
 def test_the_largest_classes(tmp_path: Path, place: str) -> None:
     lay(tmp_path / place)
-    listing = few(tmp_path)
-    assert listing.classes == ("12", "30", "100")  # 101 has as many as 100
-    assert [len(files) for files in listed(listing).values()] == [9, 6, 6]
-    assert listing.labels[listing.tested].tolist() == [0, 0, 1, 1, 2, 2]
-    assert len(set(listing.source.names)) == len(listing)
-    assert listing.name == "landmark-v2-3"
+    image_index = few(tmp_path)
+    assert image_index.classes == ("12", "30", "100")  # 101 has as many as 100
+    assert [len(files) for files in listed(image_index).values()] == [9, 6, 6]
+    assert image_index.labels[image_index.is_test].tolist() == [0, 0, 1, 1, 2, 2]
+    assert len(set(image_index.source.names)) == len(image_index)
+    assert image_index.name == "landmark-v2-3"
 
 
 def test_files_are_found_by_their_first_three_digits(tmp_path: Path) -> None:
     lay(tmp_path)
-    listing = landmarks(tmp_path, 5, 1, seed=0)
+    image_index = landmarks(tmp_path, 5, 1, seed=0)
     name = identifier(7, 2)
     path = f"train/{name[0]}/{name[1]}/{name[2]}/{name}.jpg"
-    assert path in listed(listing)["7"]
+    assert path in listed(image_index)["7"]
     picture(tmp_path / path, 9)
-    assert listing.source.read(listing.source.names.index(path)) == encoded(".jpg", 9)
+    assert image_index.source.read(image_index.source.names.index(path)) == encoded(".jpg", 9)
 
 
 def test_the_look_leaves_pixels_as_they_are(tmp_path: Path) -> None:
     lay(tmp_path)
-    look = few(tmp_path).look
+    look = few(tmp_path).preprocessing
     assert (look.size, look.augment, look.flip) == (224, "crop", True)
     assert (look.mean, look.std) == ((0.0,) * 3, (1.0,) * 3)
 
@@ -109,9 +109,9 @@ def test_names_of_categories(tmp_path: Path) -> None:
     wiki = "http://commons.wikimedia.org/wiki/Category:"
     lines = (f"12,{wiki}Haus_Bichler", f'30,"{wiki}Happy,_CA"', f"100,{wiki}Haus_bichler")
     (tmp_path / "train_label_to_category.csv").write_text("\n".join(("landmark_id,category", *lines)))
-    listing = few(tmp_path)
-    assert listing.classes == ("Haus Bichler (12)", "Happy, CA", "Haus bichler (100)")
-    assert listing.keys == ("12", "30", "100")
+    image_index = few(tmp_path)
+    assert image_index.classes == ("Haus Bichler (12)", "Happy, CA", "Haus bichler (100)")
+    assert image_index.keys == ("12", "30", "100")
 
 
 @pytest.mark.parametrize("content", ["id,name\n12,x\n", "landmark_id,category\n12\n"])

@@ -17,18 +17,18 @@ def table(path: Path, *lines: str, header: str = "path,label,split") -> Path:
 def test_csv(tmp_path: Path) -> None:
     pictures(tmp_path, "a/1.png", "2.png", "3.png", "4.png")
     lines = ("a/1.png,10,train", "2.png,9,train", "3.png,9,validation", "4.png,10,Test")
-    listing = manifest(table(tmp_path / "mine.csv", *lines))
-    assert listing.name == "mine"
-    assert listed(listing) == {"9": ["2.png", "3.png"], "10": ["a/1.png", "4.png"]}
-    assert held_out(listing) == {"3.png", "4.png"}
-    assert [grey(listing, index) for index in range(4)] == [1, 0, 2, 3]
+    image_index = manifest(table(tmp_path / "mine.csv", *lines))
+    assert image_index.name == "mine"
+    assert listed(image_index) == {"9": ["2.png", "3.png"], "10": ["a/1.png", "4.png"]}
+    assert held_out(image_index) == {"3.png", "4.png"}
+    assert [grey(image_index, index) for index in range(4)] == [1, 0, 2, 3]
 
 
 def test_without_a_split_the_test_part_is_open(tmp_path: Path) -> None:
-    listing = manifest(table(tmp_path / "mine.csv", "cat,1.png,x", "dog,2.png,y", header="label,path,other"))
-    assert listed(listing) == {"cat": ["1.png"], "dog": ["2.png"]}
-    assert listing.tested is None
-    assert (listing.look.size, listing.look.augment) == (64, "auto")
+    image_index = manifest(table(tmp_path / "mine.csv", "cat,1.png,x", "dog,2.png,y", header="label,path,other"))
+    assert listed(image_index) == {"cat": ["1.png"], "dog": ["2.png"]}
+    assert image_index.is_test is None
+    assert (image_index.preprocessing.size, image_index.preprocessing.augment) == (64, "auto")
 
 
 def test_spreadsheets_write_byte_order_marks_and_quotes(tmp_path: Path) -> None:
@@ -39,8 +39,8 @@ def test_spreadsheets_write_byte_order_marks_and_quotes(tmp_path: Path) -> None:
 def test_paths_may_be_relative_to_a_root_or_absolute(tmp_path: Path) -> None:
     pictures(tmp_path, "photos/1.png", "else/2.png")
     path = table(tmp_path / "mine.csv", "1.png,a", f"{tmp_path / 'else' / '2.png'},b", header="path,label")
-    listing = manifest(path, tmp_path / "photos")
-    assert [grey(listing, index) for index in range(2)] == [0, 1]
+    image_index = manifest(path, tmp_path / "photos")
+    assert [grey(image_index, index) for index in range(2)] == [0, 1]
 
 
 def test_parquet(tmp_path: Path) -> None:
@@ -49,9 +49,9 @@ def test_parquet(tmp_path: Path) -> None:
     folder = tmp_path / "year=2020"  # no partition, whatever it is called
     folder.mkdir()
     parquet.write_table(pyarrow.table(columns | {"split": categories, "more": [1, 2, 3]}), folder / "mine.parquet")
-    listing = manifest(folder / "mine.parquet")
-    assert listed(listing) == {"9": ["2.png", "3.png"], "10": ["1.png"]}
-    assert held_out(listing) == {"3.png"}
+    image_index = manifest(folder / "mine.parquet")
+    assert listed(image_index) == {"9": ["2.png", "3.png"], "10": ["1.png"]}
+    assert held_out(image_index) == {"3.png"}
 
 
 def test_empty_values_of_parquet(tmp_path: Path) -> None:
@@ -68,10 +68,14 @@ def test_a_file_may_be_listed_by_its_whole_path(tmp_path: Path) -> None:
 
 def test_names_are_shown_in_place_of_labels_in_order_of_appearance(tmp_path: Path) -> None:
     lines = ("Zürich HB,30,1.png", "Old Mill,4,2.png", "Zürich HB,30,3.png", "Old Mill,5,4.png")
-    listing = manifest(table(tmp_path / "mine.csv", *lines, header="name,label,path"))
-    assert listed(listing) == {"Zürich HB": ["1.png", "3.png"], "Old Mill (4)": ["2.png"], "Old Mill (5)": ["4.png"]}
-    assert listing.keys == ("30", "4", "5")
-    assert listing.tested is None
+    image_index = manifest(table(tmp_path / "mine.csv", *lines, header="name,label,path"))
+    assert listed(image_index) == {
+        "Zürich HB": ["1.png", "3.png"],
+        "Old Mill (4)": ["2.png"],
+        "Old Mill (5)": ["4.png"],
+    }
+    assert image_index.keys == ("30", "4", "5")
+    assert image_index.is_test is None
 
 
 @pytest.mark.parametrize("name", ["mine.CSV", "mine.Parquet"])

@@ -7,7 +7,7 @@ import pytest
 from image_trees import grey, listed, pictures
 from ssil.core.errors import UserError
 from ssil.data.image_index import Remark
-from ssil.data.sources.omniglot import LOOK, PLACES, omniglot
+from ssil.data.sources.omniglot import PLACES, PREPROCESSING, omniglot
 
 
 @pytest.mark.parametrize("place", PLACES)
@@ -15,17 +15,22 @@ def test_official_layout(tmp_path: Path, place: str) -> None:
     pictures(tmp_path / place / "images_background" / "Greek", "character02/0395_01.png", "character01/0394_02.png")
     pictures(tmp_path / place / "images_background" / "Greek" / "character01", "0394_01.png")
     pictures(tmp_path / place / "images_evaluation", "Angelic/character01/0965_01.png")
-    listing = omniglot(tmp_path)
+    image_index = omniglot(tmp_path)
     greek = "images_background/Greek"
-    assert listed(listing) == {
+    assert listed(image_index) == {
         "Greek/character01": [f"{greek}/character01/0394_01.png", f"{greek}/character01/0394_02.png"],
         "Greek/character02": [f"{greek}/character02/0395_01.png"],
         "Angelic/character01": ["images_evaluation/Angelic/character01/0965_01.png"],
     }
-    assert grey(listing, 1) == 1
-    assert listing.tested is None
-    assert listing.remarks == ()
-    assert (listing.look.size, listing.look.channels, listing.look.augment, listing.look.flip) == (
+    assert grey(image_index, 1) == 1
+    assert image_index.is_test is None
+    assert image_index.remarks == ()
+    assert (
+        image_index.preprocessing.size,
+        image_index.preprocessing.channels,
+        image_index.preprocessing.augment,
+        image_index.preprocessing.flip,
+    ) == (
         28,
         1,
         "shift",
@@ -35,19 +40,19 @@ def test_official_layout(tmp_path: Path, place: str) -> None:
 
 def test_one_part_will_do(tmp_path: Path) -> None:
     pictures(tmp_path, "omniglot/images_evaluation/Angelic/character01/0965_01.png")
-    listing = omniglot(tmp_path)
-    assert listing.classes == ("Angelic/character01",)
-    assert listing.remarks == (Remark("images_background", "no such file or directory"),)
+    image_index = omniglot(tmp_path)
+    assert image_index.classes == ("Angelic/character01",)
+    assert image_index.remarks == (Remark("images_background", "no such file or directory"),)
 
 
 def test_nothing_is_dropped_without_a_remark(tmp_path: Path) -> None:
     pictures(tmp_path / "images_background", "Greek/character01/1.png", "1.png", "Greek/2.png")
     pictures(tmp_path / "images_evaluation", "Greek/character01/3.png", "Greek/character01/more/4.png")
-    listing = omniglot(tmp_path)
-    assert listed(listing) == {
+    image_index = omniglot(tmp_path)
+    assert listed(image_index) == {
         "Greek/character01": ["images_background/Greek/character01/1.png", "images_evaluation/Greek/character01/3.png"]
     }
-    assert [(remark.path, remark.left_out) for remark in listing.remarks] == [
+    assert [(remark.path, remark.left_out) for remark in image_index.remarks] == [
         ("images_background/1.png", False),
         ("images_background/Greek/2.png", False),
         ("images_evaluation/Greek/character01/more", True),
@@ -65,5 +70,5 @@ def test_mean_and_deviation_are_those_of_the_drawings() -> None:
         pytest.skip("omniglot28.npz is not in $SSIL_DATA")
     with np.load(path) as arrays:
         dark_on_white = 1 - arrays["x_train"] / 255
-    assert dark_on_white.mean() == pytest.approx(LOOK.mean[0], abs=0.005)
-    assert dark_on_white.std() == pytest.approx(LOOK.std[0], abs=0.005)
+    assert dark_on_white.mean() == pytest.approx(PREPROCESSING.mean[0], abs=0.005)
+    assert dark_on_white.std() == pytest.approx(PREPROCESSING.std[0], abs=0.005)

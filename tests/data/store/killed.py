@@ -22,7 +22,7 @@ def make(photos: Path, out: Path, fuse: Fuse | None = None) -> None:
         if fuse:
             fuse.tick("image")
 
-    prepare(folder(photos), out, short_side=16, workers=2, progress=image)
+    prepare(folder(photos), out, short_side=16, threads=2, on_progress=image)
 
 
 def differences(one: Path, other: Path) -> list[str]:

@@ -6,7 +6,9 @@ import re
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -14,16 +16,17 @@ import pytest
 
 from ssil.core.errors import UserError
 from ssil.data.data_settings import DataSettings
+from ssil.data.decode import UnreadableError
 from ssil.data.image_index import ImageIndex
 from ssil.data.load import load
 from ssil.data.store.format import INDEX_SCHEMA, Names, is_store
-from ssil.data.store.reader import Store, open_store
+from ssil.data.store.reader import Store, check_store, open_store
 from ssil.data.store.writer import prepare
 
 
 @pytest.fixture
-def store(listing: ImageIndex, tmp_path: Path) -> Store:
-    return prepare(listing, tmp_path / "store")
+def store(image_index: ImageIndex, tmp_path: Path) -> Store:
+    return prepare(image_index, tmp_path / "store")
 
 
 def mapped() -> set[str]:
@@ -34,8 +37,8 @@ def mapped() -> set[str]:
     return set(re.findall(r"[\w-]+\.arrow$", maps.read_text(), re.MULTILINE))
 
 
-def test_opening_reads_no_shard(listing: ImageIndex, tmp_path: Path) -> None:
-    path = prepare(listing, tmp_path / "store").path
+def test_opening_reads_no_shard(image_index: ImageIndex, tmp_path: Path) -> None:
+    path = prepare(image_index, tmp_path / "store").path
     gc.collect()
     assert mapped() == set()
     opened = open_store(path)
@@ -64,7 +67,7 @@ def test_any_number_of_threads_may_read(store: Store) -> None:
 
 
 def test_what_a_survey_would_find(store: Store) -> None:
-    found = store.source.survey()
+    found = store.source.validation()
     assert found.good.all()
     assert found.reasons == {}
     assert len(found.good) == len(store.source) == store.facts.images == 15
@@ -103,7 +106,7 @@ def test_a_large_store_opens_at_once(store: Store) -> None:
         writer.write_batch(index.combine_chunks().to_batches()[0])
     change(store.path, images=count)
     start = time.perf_counter()
-    assert len(open_store(store.path).listing()) == count
+    assert len(open_store(store.path).image_index()) == count
     assert time.perf_counter() - start < 0.3
 
 
@@ -162,15 +165,15 @@ def _lengths(path: Path) -> list[int]:
 def test_damaged_stores(store: Store, damage: Callable[[Path], None], name: str, said: str) -> None:
     damage(store.path / name)
     with pytest.raises(UserError, match=said) as caught:
-        open_store(store.path).listing().source.read(1)
+        open_store(store.path).image_index().source.read(1)
     assert "\n" not in str(caught.value)
 
 
-def test_a_mended_store_is_as_good_as_new(store: Store, listing: ImageIndex) -> None:
+def test_a_mended_store_is_as_good_as_new(store: Store, image_index: ImageIndex) -> None:
     whole = {file.name: file.read_bytes() for file in store.path.iterdir()}
     for name in ("data-00001.arrow", "index.arrow", "store.json"):
         (store.path / name).unlink()
-    prepare(listing, store.path)
+    prepare(image_index, store.path)
     assert {file.name: file.read_bytes() for file in store.path.iterdir()} == whole
 
 
@@ -181,8 +184,8 @@ def test_what_is_no_store(tmp_path: Path) -> None:
             open_store(path)
 
 
-def test_remarks_on_classes_that_are_not_chosen_are_left_out(listing: ImageIndex, tmp_path: Path) -> None:
-    prepare(listing, tmp_path / "out")
+def test_remarks_on_classes_that_are_not_chosen_are_left_out(image_index: ImageIndex, tmp_path: Path) -> None:
+    prepare(image_index, tmp_path / "out")
     (tmp_path / "bees.txt").write_text("bee\n")
     everything, bees = (
         load(DataSettings(dataset=str(tmp_path / "out"), class_list=chosen)) for chosen in (None, tmp_path / "bees.txt")
@@ -190,3 +193,73 @@ def test_remarks_on_classes_that_are_not_chosen_are_left_out(listing: ImageIndex
     assert len(everything.left_out) == 3
     assert bees.classes == ("bee",)
     assert not bees.left_out
+
+
+def flip(path: Path, place: int) -> None:
+    content = bytearray(path.read_bytes())
+    content[place] ^= 1
+    path.write_bytes(content)
+
+
+def test_a_good_store(store: Store) -> None:
+    calls: list[tuple[int, int]] = []
+    assert check_store(store, lambda *call: calls.append(call)) == []
+    assert calls == [(done, 15) for done in range(1, 16)]
+
+
+@pytest.mark.parametrize("index", [0, 6, 14])
+def test_a_flipped_bit_is_found(store: Store, index: int) -> None:
+    shard = store.path / f"data-{store.source.columns.shard[index]:05d}.arrow"
+    data = bytes(store.source.read(index))
+    flip(shard, shard.read_bytes().index(data) + len(data) // 2)
+    (fault,) = check_store(open_store(store.path))
+    assert fault.path == store.source.names[index]
+    assert "its bytes have changed" in fault.reason
+    assert shard.name in fault.reason
+    assert fault.left_out
+
+
+def test_a_shard_that_cannot_be_opened(store: Store) -> None:
+    shard = store.path / "data-00001.arrow"
+    shard.write_bytes(shard.read_bytes()[:-100] + bytes(100))
+    (fault,) = check_store(open_store(store.path))
+    assert fault.path == "data-00001.arrow"
+    assert "run the same `ssil data prepare` again" in fault.reason
+
+
+def test_a_changed_index(store: Store) -> None:
+    content = (store.path / "index.arrow").read_bytes()
+    flip(store.path / "index.arrow", content.index(store.source.columns.label.tobytes()))
+    assert [fault.path for fault in check_store(open_store(store.path))] == ["index.arrow"]
+
+
+@pytest.mark.parametrize(
+    ("field", "change"),
+    [("classes", lambda names: names[::-1]), ("keys", lambda keys: ["k"]), ("look", lambda look: look | {"size": 9})],
+)
+def test_changed_facts(store: Store, field: str, change: Callable[[Any], Any]) -> None:
+    facts = json.loads((store.path / "store.json").read_text())
+    (store.path / "store.json").write_text(json.dumps(facts | {field: change(facts[field])}))
+    (fault,) = check_store(open_store(store.path))
+    assert fault == ("store.json", "its classes, keys or preprocessing have changed since the store was made", True)
+
+
+def test_whole_numbers_in_a_look(image_index: ImageIndex, tmp_path: Path) -> None:
+    look = replace(image_index.preprocessing, mean=(0, 0, 0), std=(1, 1, 1))
+    assert check_store(prepare(replace(image_index, preprocessing=look), tmp_path / "whole")) == []
+
+
+def test_some_rows_only(store: Store) -> None:
+    calls: list[tuple[int, int]] = []
+    assert check_store(store, lambda *call: calls.append(call), rows=np.array([2, 9])) == []
+    assert calls == [(1, 2), (2, 2)]
+
+
+def test_an_image_that_can_no_longer_be_decoded(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(data: memoryview) -> np.ndarray[tuple[int, ...], np.dtype[np.uint8]]:
+        raise UnreadableError("no decoder")
+
+    monkeypatch.setattr("ssil.data.store.reader.decode_image", refuse)
+    faults = check_store(store, threads=2)
+    assert [fault.path for fault in faults] == list(store.source.names)
+    assert faults[0].reason == "no decoder, in data-00000.arrow"

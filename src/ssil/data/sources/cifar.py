@@ -24,7 +24,11 @@ PIXELS = 3 * 32 * 32  # planes of red, green and blue
 
 @dataclass(frozen=True)
 class CifarVersion:
-    """What differs between the two: files with their numbers of images; labels before the pixels, the last is ours."""
+    """What differs between the two versions.
+
+    `train` and `test` map files to their numbers of images; `labels` is the number of label bytes before the pixels,
+    the last of which is used.
+    """
 
     name: str
     folder: str
@@ -39,12 +43,12 @@ class CifarVersion:
 
     @property
     def archive(self) -> str:
-        """The file to download."""
+        """The name of the file to download."""
         return self.url.rpartition("/")[2]
 
     @property
     def record(self) -> int:
-        """Bytes of an image with its labels."""
+        """The number of bytes of an image with its labels."""
         return self.labels + PIXELS
 
 
@@ -81,12 +85,12 @@ INFO = DatasetInfo(
 
 
 def cifar10(root: Path | None = None) -> Dataset:
-    """CIFAR-10 from the folder or the archive under the data root; downloaded there if neither is."""
+    """Return CIFAR-10 from its folder or archive in the data root; download the archive if neither is there."""
     return _dataset(CIFAR10, data_root(root))
 
 
 def cifar100(root: Path | None = None) -> Dataset:
-    """CIFAR-100 from the folder or the archive under the data root; downloaded there if neither is."""
+    """Return CIFAR-100 from its folder or archive in the data root; download the archive if neither is there."""
     return _dataset(CIFAR100, data_root(root))
 
 
@@ -108,7 +112,7 @@ def _folder(version: CifarVersion, root: Path) -> Path:
 
 
 def _archive(version: CifarVersion, root: Path) -> Path:
-    """The archive with its checksum verified, downloaded if need be."""
+    """Return the path of the archive, downloaded if it is missing; raise UserError if its checksum is wrong."""
     archive, url, md5 = root / version.archive, version.url, version.md5
     if archive.exists():
         if pooch.file_hash(str(archive), alg="md5") != md5:
@@ -124,7 +128,7 @@ def _archive(version: CifarVersion, root: Path) -> Path:
 
 
 def _extract(version: CifarVersion, archive: Path, folder: Path) -> None:
-    """Unpack the files that are needed, aside, and rename."""
+    """Unpack the files that are needed into a temporary folder, and rename it."""
     with TemporaryDirectory(dir=folder.parent, prefix=f"{version.folder}.") as aside, tarfile.open(archive) as tar:
         unpacked = Path(aside) / version.folder
         unpacked.mkdir()
@@ -138,7 +142,7 @@ def _extract(version: CifarVersion, archive: Path, folder: Path) -> None:
 
 
 def _unpack(tar: tarfile.TarFile, member: str, path: Path) -> None:
-    """A plain file of an archive; nothing else is followed or made."""
+    """Write a plain file of an archive; raise TarError for links and other members."""
     if not tar.getmember(member).isfile():
         raise tarfile.TarError(f"{member} is not a plain file")
     content = tar.extractfile(member)

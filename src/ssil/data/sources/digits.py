@@ -1,4 +1,4 @@
-"""scikit-learn's handwritten digits: small, real, and always there."""
+"""scikit-learn's handwritten digits: a small real data set that needs no download."""
 
 import torch
 import torch.nn.functional as F
@@ -14,15 +14,15 @@ INFO = DatasetInfo(
 
 
 def digits(seed: int = 0) -> Dataset:
-    """10 classes; a seeded 20 % of each is for testing.
+    """Return the 10 classes of digits; a seeded 20 % of each is for testing.
 
-    The 8x8 originals are enlarged to 16x16: with a total stride of 4, a network would see 8x8 pixels as 2x2 positions.
+    The 8x8 originals are enlarged to 16x16: a network with a total stride of 4 would reduce 8x8 pixels to 2x2.
     """
-    from sklearn.datasets import load_digits  # here, for it takes seconds
+    from sklearn.datasets import load_digits  # here, because it takes seconds
 
     loaded = load_digits()
     grey = F.interpolate(torch.from_numpy(loaded.images)[:, None] / 16, scale_factor=2, mode="bilinear")
     pixels = (255 * grey).round().to(torch.uint8).permute(0, 2, 3, 1).contiguous()
-    every = Samples(Resident(pixels), torch.from_numpy(loaded.target).long())
-    train, test = (select(every, part) for part in split(every.labels, 0.2, seed, "test split"))
+    samples = Samples(Resident(pixels), torch.from_numpy(loaded.target).long())
+    train, test = (select(samples, part) for part in split(samples.labels, 0.2, seed, "test split"))
     return Dataset("digits", train, test, tuple(map(str, range(10))), Transform((0.305,), (0.32,), pad=1))

@@ -19,14 +19,14 @@ FACES = TRAIN_FACES + TEST_FACES
 LARGEST = 2000
 SIDE = 48
 SHAPE = 16
-# How alike (cosine, in the face where they are most alike) a character may be to any before it. The first limit gives
-# some 420 characters; each further one admits more, which are harder to tell apart.
+# The largest cosine similarity of a character to any earlier one, in the face where they are most similar. The first
+# limit gives some 420 characters; each further one admits more, which are harder to tell apart.
 LIMITS = (0.8, 0.9, 0.95, 0.98)
 GROUPS = ("LATIN", "GREEK", "CYRILLIC", "N", "S", "GEORGIAN", "ARMENIAN")
 
 
 def alphabet() -> Iterator[str]:
-    """The characters in class order: scripts take turns, and no two are alike in any face once their sizes are equal.
+    """Yield the characters in class order: scripts alternate, and no two are similar in any face at equal size.
 
     >>> from itertools import islice
     >>> "".join(islice(alphabet(), 12))
@@ -34,15 +34,15 @@ def alphabet() -> Iterator[str]:
     """
     chosen = np.zeros((len(FACES), LARGEST, SHAPE**2), dtype=np.float32)
     norms = np.zeros((len(FACES), LARGEST))
-    count, waiting = 0, candidates()
+    count, remaining = 0, candidates()
     for limit in LIMITS:
         rest = []
-        for character in waiting:
+        for character in remaining:
             # Integers below 2^24, so these products are exact: the choice does not depend on the order of summation.
             shape = _shapes(character).astype(np.float32)
             norm = np.sqrt((shape * shape).sum(1, dtype=np.float64))
-            alike = (chosen[:, :count] @ shape[:, :, None]).squeeze(2) >= limit * norm[:, None] * norms[:, :count]
-            if alike.any() or not norm.all():
+            similar = (chosen[:, :count] @ shape[:, :, None]).squeeze(2) >= limit * norm[:, None] * norms[:, :count]
+            if similar.any() or not norm.all():
                 rest.append(character)
                 continue
             chosen[:, count], norms[:, count] = shape, norm
@@ -50,11 +50,11 @@ def alphabet() -> Iterator[str]:
             yield character
             if count == LARGEST:
                 return
-        waiting = rest
+        remaining = rest
 
 
 def candidates() -> list[str]:
-    """The letters, numbers and symbols that all faces have: groups take turns, plain forms first."""
+    """Return the letters, numbers and symbols that all faces have: groups alternate, plain forms first."""
     shared = map(chr, set.intersection(*map(_covered, FACES)))
     ordered = sorted(shared, key=lambda character: (unicodedata.decomposition(character) != "", character))
     turns = zip_longest(*([c for c in ordered if _group(c) == group] for group in GROUPS), fillvalue="")
@@ -71,7 +71,7 @@ def _group(character: str) -> str | None:
 
 @cache
 def master(character: str, face: str) -> NDArray[np.uint8]:
-    """The character's ink (0-255): centred, its longer side as long as that of the bitmap, (SIDE, SIDE)."""
+    """Return the character as a bitmap of 0-255, (SIDE, SIDE): centred, its longer side filling the bitmap."""
     left, top, right, bottom = map(int, _font(face).getbbox(character))
     ink = Image.new("L", (max(1, right - left), max(1, bottom - top)))
     ImageDraw.Draw(ink).text((-left, -top), character, fill=255, font=_font(face))
@@ -88,12 +88,12 @@ def master(character: str, face: str) -> NDArray[np.uint8]:
 
 @cache
 def _shapes(character: str) -> NDArray[np.uint8]:
-    """A coarse bitmap of the character in each face, (faces, SHAPE * SHAPE)."""
+    """Return a coarse bitmap of the character in each face, (faces, SHAPE * SHAPE)."""
     return np.stack([np.asarray(Image.fromarray(master(character, f)).reduce(SIDE // SHAPE)).ravel() for f in FACES])
 
 
 def _path(face: str) -> Path:
-    import matplotlib  # here, for it takes a third of a second
+    import matplotlib  # here, because it takes a third of a second
 
     return Path(matplotlib.get_data_path()) / "fonts" / "ttf" / f"{face}.ttf"
 

@@ -11,16 +11,15 @@ import numpy as np
 
 from ssil.core.errors import UserError
 from ssil.data.dataset import DatasetInfo
-from ssil.data.image_index import ImageIndex, Labels, Remark, content
-from ssil.data.sources.class_files import OWN, complete
-from ssil.data.sources.file_tree import natural
+from ssil.data.image_index import DEFAULT_PREPROCESSING, ImageIndex, Labels, Remark, read_image_file
+from ssil.data.sources.folder import SIZE, natural_key, with_trainable_classes
 
 PREFIX = "hf:"
 INFO = DatasetInfo(
     f"{PREFIX}NAME",
     "a set of images on the Hugging Face hub: hf:NAME, hf:NAME:CONFIG, or hf: and a folder of Parquet files",
     "any",
-    f"{OWN.size}x{OWN.size} colour, or as you say",
+    SIZE,
     "pip install 'ssil[hub]'",
 )
 TESTS = ("test", "validation")
@@ -28,34 +27,34 @@ INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uin
 
 
 @dataclass(frozen=True, eq=False)
-class Rows:
-    """The encoded images in a column of some splits, one split after the other."""
+class HubImages:
+    """A source: the encoded images in one column of some splits, one split after the other."""
 
     splits: Mapping[str, Any]
     column: str
 
     @cached_property
     def names(self) -> tuple[str, ...]:
-        """Split and row."""
+        """The split and the row of each image."""
         return tuple(f"{split}[{row}]" for split, rows in self.splits.items() for row in range(len(rows)))
 
-    def read(self, index: int) -> bytes:
-        """The encoded image."""
+    def read(self, row: int) -> bytes:
+        """Return the encoded image."""
         for rows in self.splits.values():
-            if index < len(rows):
-                return _content(rows[index][self.column][0].as_py() or {})
-            index -= len(rows)
-        raise IndexError(index)
+            if row < len(rows):
+                return _content(rows[row][self.column][0].as_py() or {})
+            row -= len(rows)
+        raise IndexError(row)
 
     def __len__(self) -> int:
         return sum(map(len, self.splits.values()))
 
 
 def hub(name: str) -> ImageIndex:
-    """A set by its name, hf:NAME or hf:NAME:CONFIG, or a local folder of Parquet files, hf:FOLDER.
+    """Return the index of the set hf:NAME or hf:NAME:CONFIG, or of a local folder of Parquet files, hf:FOLDER.
 
-    Its columns of images and labels are known by their types; among several, by being called image and label. The split
-    test is for testing, or validation if there is no labelled test.
+    The columns of images and labels are recognised by their types; of several, those named image and label are used.
+    The split test is for testing, or validation if there is no labelled test.
     """
     library = _library(name)
     title, splits = _load(library, name)
@@ -64,9 +63,12 @@ def hub(name: str) -> ImageIndex:
     used = {split: splits[split] for split in ("train", test) if split}
     labels, classes = _labels(name, used, label)
     encoded = {split: _undecoded(library, rows, image) for split, rows in used.items()}
-    tested = None if test is None else np.arange(len(labels)) >= len(splits["train"])
+    is_test = None if test is None else np.arange(len(labels)) >= len(splits["train"])
     unused = [Remark(split, "the split is not used", left_out=False) for split in splits if split not in used]
-    return complete(ImageIndex(title, Rows(encoded, image), labels, classes, OWN, tested, tuple(unused)))
+    images = HubImages(encoded, image)
+    return with_trainable_classes(
+        ImageIndex(title, images, labels, classes, DEFAULT_PREPROCESSING, is_test, tuple(unused))
+    )
 
 
 def _library(name: str) -> Any:
@@ -77,7 +79,7 @@ def _library(name: str) -> Any:
 
 
 def _load(library: Any, name: str) -> tuple[str, Mapping[str, Any]]:
-    """The set's name, which for a folder is that of the folder, and its splits."""
+    """Return the set's name, for a folder the folder's, and its splits."""
     given = name.removeprefix(PREFIX)
     folder = Path(given).expanduser()
     path, _, config = (str(folder), "", "") if folder.is_dir() else given.partition(":")
@@ -91,7 +93,7 @@ def _load(library: Any, name: str) -> tuple[str, Mapping[str, Any]]:
 
 
 def _columns(library: Any, name: str, features: Mapping[str, Any]) -> tuple[str, str]:
-    """The columns of the images and of their labels."""
+    """Return the names of the columns of images and of labels."""
 
     def having(kind: type, *types: str) -> list[str]:
         found = [column for column, feature in features.items() if isinstance(feature, kind)]
@@ -113,12 +115,12 @@ def _one(name: str, what: str, found: Sequence[str], columns: Mapping[str, Any])
 
 
 def _labelled(values: Iterable[Any]) -> bool:
-    """Whether there are labels at all; the hub has -1 for none."""
+    """Return whether any row has a label; the hub writes -1 for none."""
     return any(value is not None and value != -1 for value in values)
 
 
 def _labels(name: str, splits: Mapping[str, Any], column: str) -> tuple[Labels, tuple[str, ...]]:
-    """The labels of all rows, counted from 0, and the classes: in the set's order, or else in natural order."""
+    """Return the labels of all rows, counted from 0, and the classes, in the set's order or else in natural order."""
     values = [value for rows in splits.values() for value in rows[column]]
     if not all(_labelled([value]) for value in values):
         raise UserError(
@@ -127,7 +129,7 @@ def _labels(name: str, splits: Mapping[str, Any], column: str) -> tuple[Labels, 
     feature = splits["train"].features[column]
     if hasattr(feature, "names"):
         return np.array(values, dtype=np.int64), tuple(feature.names)
-    classes = sorted(set(map(str, values)), key=natural)
+    classes = sorted(set(map(str, values)), key=natural_key)
     number = {called: label for label, called in enumerate(classes)}
     return np.array([number[str(value)] for value in values], dtype=np.int64), tuple(classes)
 
@@ -137,9 +139,9 @@ def _undecoded(library: Any, rows: Any, image: str) -> Any:
 
 
 def _content(image: Mapping[str, Any]) -> bytes:
-    """The bytes kept in a row, or those of the file that it names."""
+    """Return the bytes in a row, or those of the file that it names."""
     if image.get("bytes") is not None:
         return bytes(image["bytes"])
     if image.get("path") is None:
         raise OSError("the row has no image")
-    return content(Path(image["path"]))
+    return read_image_file(Path(image["path"]))

@@ -13,9 +13,8 @@ from pyarrow.csv import ConvertOptions, read_csv
 from ssil.core.errors import UserError
 from ssil.core.randomness import Randomness
 from ssil.data.dataset import DatasetInfo
-from ssil.data.image_index import ImageIndex, Labels, Preprocessing
-from ssil.data.sources.class_files import gather
-from ssil.data.sources.file_tree import find, text
+from ssil.data.image_index import ImageIndex, Labels, Preprocessing, read_text
+from ssil.data.sources.folder import find_base, index_files
 
 URL = "https://github.com/cvdfoundation/google-landmark"
 INFO_1K = DatasetInfo(
@@ -26,7 +25,9 @@ INFO_10K = DatasetInfo(
 )
 
 PLACES = ("landmark-v2", "gldv2", "google-landmarks-v2", "")
-LOOK = Preprocessing(224, mean=(0.0, 0.0, 0.0), std=(1.0, 1.0, 1.0))  # as in the authors' code: pixels stay in [0, 1]
+PREPROCESSING = Preprocessing(
+    224, mean=(0.0, 0.0, 0.0), std=(1.0, 1.0, 1.0)
+)  # the authors' code keeps pixels in [0, 1]
 
 
 def landmarks(
@@ -37,24 +38,33 @@ def landmarks(
     max_per_class: int | None = None,
     min_per_class: int | None = None,
 ) -> ImageIndex:
-    """The `classes` landmarks with most images, in order of their ids; of each, images drawn by the seed for testing.
+    """Return the `classes` landmarks with most images, in order of their ids.
 
-    Of the others, at most `max_per_class` are for training. Landmarks with fewer images than `min_per_class`, or with
-    none left for training, are not taken. The paper's sets have 1,000 classes with 50 test images, and 10,000 with 10.
+    The paper's sets have 1,000 classes with 50 test images, and 10,000 with 10.
+
+    Args:
+        root: The data root.
+        classes: The number of classes.
+        test_per_class: The number of test images of each class, drawn by the seed.
+        seed: The seed of the test part.
+        max_per_class: The largest number of training images of a class.
+        min_per_class: The smallest number of images of a class; one more than `test_per_class` at least.
     """
-    base = find(root, PLACES, ("train.csv", "train"), "landmark-v2: put train.csv and train/ into a folder landmark-v2")
+    base = find_base(
+        root, PLACES, ("train.csv", "train"), "landmark-v2: put train.csv and train/ into a folder landmark-v2"
+    )
     table = _table(base / "train.csv")
     chosen = _largest(table["landmark_id"].to_numpy(), classes, max(min_per_class or 0, test_per_class + 1))
     members = _members(table, chosen)
-    draw = {key: _draw(files, Randomness(seed).at("landmark test", key)) for key, files in members.items()}
-    test = {key: sorted(files[:test_per_class]) for key, files in draw.items()}
-    train = {key: sorted(files[test_per_class:][:max_per_class]) for key, files in draw.items()}
+    shuffled = {key: _shuffle(files, Randomness(seed).at("landmark test", key)) for key, files in members.items()}
+    test = {key: sorted(files[:test_per_class]) for key, files in shuffled.items()}
+    train = {key: sorted(files[test_per_class:][:max_per_class]) for key, files in shuffled.items()}
     name = f"landmark-v2-{classes // 1000}k" if classes % 1000 == 0 else f"landmark-v2-{classes}"
-    return gather(name, base, LOOK, train, test, _titles(base))
+    return index_files(name, base, PREPROCESSING, train, test, _titles(base))
 
 
 def _table(path: Path) -> Table:
-    """The ids of all images, once each, and of their landmarks."""
+    """Return the ids of all images, once each, with the ids of their landmarks."""
     wanted = ConvertOptions(
         include_columns=["id", "landmark_id"], column_types={"id": string(), "landmark_id": int64()}
     )
@@ -70,16 +80,16 @@ def _table(path: Path) -> Table:
 
 
 def _largest(labels: Labels, count: int, least: int) -> Labels:
-    """The landmarks with most images, of those that have at least so many; among equals, the smaller id."""
-    found, sizes = np.unique(labels, return_counts=True)
-    found, sizes = found[sizes >= least], sizes[sizes >= least]
-    if len(found) < count:
-        raise UserError(f"classes: {count:,} is too many, {len(found):,} landmarks have {least:,} or more images")
-    return np.sort(found[np.argsort(-sizes, kind="stable")[:count]])
+    """Return the `count` landmarks with most images, at least `least` each; among equals, those with smaller ids."""
+    ids, sizes = np.unique(labels, return_counts=True)
+    ids, sizes = ids[sizes >= least], sizes[sizes >= least]
+    if len(ids) < count:
+        raise UserError(f"classes: {count:,} is too many, {len(ids):,} landmarks have {least:,} or more images")
+    return np.sort(ids[np.argsort(-sizes, kind="stable")[:count]])
 
 
 def _members(table: Table, chosen: Labels) -> dict[str, list[str]]:
-    """The files of each chosen landmark, in order of their ids, so that the order of the rows doesn't matter."""
+    """Return the files of each chosen landmark in order of their ids, whatever the order of the rows."""
     table = table.filter(compute.is_in(table["landmark_id"], array(chosen))).sort_by("id")
     members: dict[str, list[str]] = {str(landmark): [] for landmark in chosen}
     for landmark, name in zip(table["landmark_id"].to_pylist(), table["id"].to_pylist(), strict=True):
@@ -87,7 +97,7 @@ def _members(table: Table, chosen: Labels) -> dict[str, list[str]]:
     return members
 
 
-def _draw(files: list[str], generator: torch.Generator) -> list[str]:
+def _shuffle(files: list[str], generator: torch.Generator) -> list[str]:
     return [files[index] for index in torch.randperm(len(files), generator=generator).tolist()]
 
 
@@ -96,7 +106,7 @@ def _titles(base: Path) -> dict[str, str]:
     if not path.is_file():
         return {}
     try:
-        return {row["landmark_id"]: title(row["category"]) for row in csv.DictReader(StringIO(text(path)))}
+        return {row["landmark_id"]: title(row["category"]) for row in csv.DictReader(StringIO(read_text(path)))}
     except (KeyError, AttributeError) as error:
         raise UserError(
             f"landmark-v2: {path} is no table of landmark_id,category; get it again or remove it"
@@ -104,7 +114,7 @@ def _titles(base: Path) -> dict[str, str]:
 
 
 def title(category: str) -> str:
-    """A landmark's name from the address of its category.
+    """Return a landmark's name from the address of its category.
 
     >>> title("http://commons.wikimedia.org/wiki/Category:Haus_Bichler")
     'Haus Bichler'

@@ -1,4 +1,4 @@
-"""Image files that a table lists with their labels."""
+"""Manifests: tables (CSV or Parquet) of image files with their labels."""
 
 import csv
 from collections.abc import Sequence
@@ -10,26 +10,25 @@ from pyarrow import ArrowException, parquet
 
 from ssil.core.errors import UserError
 from ssil.data.dataset import DatasetInfo
-from ssil.data.image_index import ImageIndex
-from ssil.data.sources.class_files import OWN, gather
-from ssil.data.sources.file_tree import natural
+from ssil.data.image_index import DEFAULT_PREPROCESSING, ImageIndex
+from ssil.data.sources.folder import SIZE, index_files, natural_key
 
 INFO = DatasetInfo(
     "FILE.csv or FILE.parquet",
     "your own image files, listed in a table with columns path, label and, if you like, split and name",
     "any",
-    f"{OWN.size}x{OWN.size} colour, or as you say",
+    SIZE,
     "a file",
 )
 SUFFIXES = (".csv", ".parquet")
-TESTED = {"train": False, "test": True, "val": True, "validation": True}
+IS_TEST = {"train": False, "test": True, "val": True, "validation": True}
 
 Columns = list[str]
 Values = list[tuple[object, ...]]
 
 
-class Row(NamedTuple):
-    """A line of the table: its columns."""
+class ManifestRow(NamedTuple):
+    """A row of the table."""
 
     path: str
     label: str
@@ -38,29 +37,29 @@ class Row(NamedTuple):
 
 
 def manifest(path: Path, root: Path | None = None) -> ImageIndex:
-    """The files in a CSV or Parquet table with columns path, label and, where the test part is given, split.
+    """Return the index of the files in a table with columns path, label and, where there is a test part, split.
 
-    Paths are relative to `root`, or else to the table's folder. Of the splits, train is for training; test, val and
-    validation are for testing. Classes come in natural order of their labels; with a further column name, which says
-    what the class of a label is called, in order of appearance.
+    Paths are relative to `root`, or else to the table's folder. The split train is for training; test, val and
+    validation are for testing. Classes are in natural order of their labels; with a further column `name`, the class
+    name of each label, in order of appearance.
     """
     root = root or path.parent
     rows = _rows(path)
     _check(path, root, rows)
     split, named = any(row.split for row in rows), any(row.name for row in rows)
     labels = dict.fromkeys(row.label for row in rows)
-    order = list(labels) if named else sorted(labels, key=natural)
+    order = list(labels) if named else sorted(labels, key=natural_key)
     train, test = ({label: list[str]() for label in order} for _ in range(2))
     for row in rows:
-        (test if TESTED.get(row.split.lower()) else train)[row.label].append(row.path)
+        (test if IS_TEST.get(row.split.lower()) else train)[row.label].append(row.path)
     if split and not any(test.values()):
         raise UserError(f"dataset: {path}: the split of no row is test; have some for testing, or leave the column out")
     titles = {row.label: row.name for row in rows} if named else None
-    return gather(path.stem, root, OWN, train, test if split else None, titles)
+    return index_files(path.stem, root, DEFAULT_PREPROCESSING, train, test if split else None, titles)
 
 
-def _check(path: Path, root: Path, rows: Sequence[Row]) -> None:
-    """Refuse a file in two rows (it could be in both parts), and a label with two names."""
+def _check(path: Path, root: Path, rows: Sequence[ManifestRow]) -> None:
+    """Raise UserError for a file in two rows, which could be in both parts, and for a label with two names."""
     files: dict[str, int] = {}
     labels: dict[str, int] = {}
     for number, row in enumerate(rows, start=1):
@@ -72,7 +71,7 @@ def _check(path: Path, root: Path, rows: Sequence[Row]) -> None:
             raise UserError(f"dataset: {path}: label {label!r} has two names, {both}; give it one")
 
 
-def _rows(path: Path) -> list[Row]:
+def _rows(path: Path) -> list[ManifestRow]:
     suffix = path.suffix.lower()
     if suffix not in SUFFIXES:
         raise UserError(f"dataset: {path} is no table of files: such a one ends in {' or '.join(SUFFIXES)}")
@@ -105,15 +104,15 @@ def _columns(path: Path, names: list[str]) -> Columns:
         there = f"its columns are {', '.join(names)}" if names else "it is empty"
         there += "; separate them by commas" if len(names) == 1 and ";" in names[0] else ""
         raise UserError(f"dataset: {path} has no column {' nor '.join(missing)}: {there}")
-    return [column for column in Row._fields if column in names]
+    return [column for column in ManifestRow._fields if column in names]
 
 
-def _row(path: Path, number: int, columns: Columns, values: tuple[object, ...]) -> Row:
-    """A row, checked; they are counted from 1, the header apart."""
+def _row(path: Path, number: int, columns: Columns, values: tuple[object, ...]) -> ManifestRow:
+    """Return a validated row; `number` counts from 1, without the header."""
     texts = {column: "" if value is None else str(value).strip() for column, value in zip(columns, values, strict=True)}
     for column, text in texts.items():
         if not text:
             raise UserError(f"dataset: {path}: row {number} has no {column}; fill it in, or remove the row")
-    if "split" in texts and texts["split"].lower() not in TESTED:
-        raise UserError(f"dataset: {path}: split {texts['split']!r} in row {number} is none of {', '.join(TESTED)}")
-    return Row(**texts)
+    if "split" in texts and texts["split"].lower() not in IS_TEST:
+        raise UserError(f"dataset: {path}: split {texts['split']!r} in row {number} is none of {', '.join(IS_TEST)}")
+    return ManifestRow(**texts)

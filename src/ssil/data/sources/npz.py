@@ -1,4 +1,4 @@
-"""Data sets kept as arrays in one .npz file."""
+"""Data sets of arrays in one .npz file."""
 
 from pathlib import Path
 from zipfile import is_zipfile
@@ -23,10 +23,10 @@ Array = NDArray[np.generic]
 
 
 def arrays(path: Path) -> Dataset:
-    """The data set in an .npz file.
+    """Return the data set in an .npz file.
 
-    Images are uint8 (N, H, W), (N, H, W, C) or (N, C, H, W), C being 1 or 3; labels are integers or strings, and
-    classes come in sorted order. An array `classes`, if there is one, names the integer labels.
+    Images are uint8 (N, H, W), (N, H, W, C) or (N, C, H, W) with C = 1 or 3; labels are integers or strings, and
+    classes are in sorted order. An optional array `classes` names the integer labels.
     """
     stored = _stored(path)
     train, test = (_images(path, f"x_{part}", stored[f"x_{part}"]) for part in ("train", "test"))
@@ -83,7 +83,7 @@ def _check_labels(path: Path, key: str, y: Array, count: int) -> None:
 
 
 def _labels(path: Path, y_train: Array, y_test: Array) -> tuple[Array, list[torch.Tensor]]:
-    """The label values in class order, and the labels counted from 0."""
+    """Return the label values in class order, and the labels counted from 0."""
     values = np.unique(y_train)
     strange = sorted(set(y_test.tolist()) - set(values.tolist()), key=str)
     if strange:

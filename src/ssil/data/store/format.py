@@ -1,10 +1,12 @@
-"""What a store is made of: shards of encoded images, an index of the good ones, and JSON that says what they are.
+"""The files of a store: shards of encoded images, an index of the good ones, and JSON that describes them.
 
-`store.json` is written last, so that its presence means that the store is complete.
+`store.json` is written last: its presence means that the store is complete.
 """
 
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
+from hashlib import sha256
 from pathlib import Path
 from typing import BinaryIO, Literal, NamedTuple, TypeVar, overload
 
@@ -16,18 +18,18 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from ssil.core import files
 from ssil.core.errors import UserError
 from ssil.data.encoded_images import Digests
-from ssil.data.file_validation import digests
+from ssil.data.file_validation import digest_array
 from ssil.data.image_index import Flags, Preprocessing
 
 PER_SHARD = 2048
-"""Files of the source's listing in a shard, the refused ones included."""
+"""The number of a source's files per shard, refused ones included."""
 PER_BATCH = 128
-"""Those of a record batch: what is in memory at once while a shard is written."""
+"""The number per record batch: what is in memory at once while a shard is written."""
 
 PREPARE, STORE, INDEX, REFUSED = "prepare.json", "store.json", "index.arrow", "refused.csv"
 
 _DIGEST = pa.binary(16)
-_OF_ALL = [
+_COMMON = [
     pa.field("label", pa.int32(), nullable=False),
     pa.field("test", pa.bool_()),
     pa.field("width", pa.int32(), nullable=False),
@@ -36,22 +38,22 @@ _OF_ALL = [
     pa.field("pixels", _DIGEST, nullable=False),
     pa.field("name", pa.string(), nullable=False),
 ]
-_OF_SHARDS = [pa.field("reason", pa.string()), pa.field("before", pa.int64(), nullable=False)]
-_OF_INDEX = [pa.field(name, pa.int64(), nullable=False) for name in ("shard", "row", "length")]
+_SHARD_ONLY = [pa.field("reason", pa.string()), pa.field("before", pa.int64(), nullable=False)]
+_INDEX_ONLY = [pa.field(name, pa.int64(), nullable=False) for name in ("shard", "row", "length")]
 
-SHARD_SCHEMA = pa.schema([pa.field("bytes", pa.large_binary()), *_OF_ALL, *_OF_SHARDS])
-"""A row a listed file; a refused one has a reason and no bytes. `test` is null where the source leaves the split open,
-`before` is the length of the source's file."""
+SHARD_SCHEMA = pa.schema([pa.field("bytes", pa.large_binary()), *_COMMON, *_SHARD_ONLY])
+"""One row per file of the source; a refused one has a reason and no bytes. `test` is null where the source has no test
+part, `before` is the length of the source's file."""
 
 UNREAD = -1
-"""The `before` of a file that could not be read at all. That may pass, so its shard is made again, if need be."""
+"""The `before` of a file that could not be read at all. The cause may pass, so a new attempt writes its shard again."""
 
-INDEX_SCHEMA = pa.schema([*_OF_ALL, *_OF_INDEX])
-"""The good rows: all but the images themselves, and where these are."""
+INDEX_SCHEMA = pa.schema([*_COMMON, *_INDEX_ONLY])
+"""The good rows without the images, and where these are."""
 
 
-class Settings(BaseModel):
-    """What decides a store's content, byte for byte."""
+class StoreSettings(BaseModel):
+    """The settings that determine a store's content, byte for byte: the fields of prepare.json."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -59,20 +61,20 @@ class Settings(BaseModel):
     source: str
     files: int
     listing: str
-    """A SHA-256 over what the source lists."""
+    """A SHA-256 over the source's image index."""
     short_side: int | None
     quality: int
     per_shard: int
 
     @property
     def shards(self) -> list[range]:
-        """The listed files that are in each shard."""
+        """The source's files in each shard."""
         starts = range(0, self.files, self.per_shard)
         return [range(start, min(start + self.per_shard, self.files)) for start in starts]
 
 
-class Facts(Settings):
-    """What a complete store says of itself."""
+class StoreFacts(StoreSettings):
+    """The description of a complete store: the fields of store.json; `look` is the preprocessing."""
 
     classes: tuple[str, ...]
     keys: tuple[str, ...]
@@ -82,15 +84,15 @@ class Facts(Settings):
     bytes_before: int
     bytes_after: int
     fingerprint: str
-    """A SHA-256 over classes, keys, look, labels, the split and the images' digests."""
+    """See `fingerprint`."""
     lengths: tuple[int, ...]
-    """The length of each shard's file."""
+    """The number of bytes of each shard's file."""
     index: str
     """The SHA-256 of the index's file."""
 
 
 def shard_name(number: int) -> str:
-    """The file name of a shard.
+    """Return the file name of a shard.
 
     >>> shard_name(7)
     'data-00007.arrow'
@@ -99,7 +101,7 @@ def shard_name(number: int) -> str:
 
 
 def is_store(path: Path) -> bool:
-    """Whether this is the directory of a store, be it complete or not."""
+    """Return whether this is the directory of a store, complete or not."""
     return (path / STORE).is_file() or (path / PREPARE).is_file()
 
 
@@ -108,7 +110,7 @@ Longs = NDArray[np.int64]
 
 
 class Names(Sequence[str]):
-    """A column of strings, of which one is made when it is asked for."""
+    """A column of strings as a sequence; a string is created when it is asked for."""
 
     def __init__(self, column: pa.StringArray) -> None:
         self._column = column
@@ -120,17 +122,16 @@ class Names(Sequence[str]):
     def __getitem__(self, index: slice) -> list[str]: ...
 
     def __getitem__(self, index: int | slice) -> str | list[str]:
-        found: str | list[str] = (
-            self._column[index].to_pylist() if isinstance(index, slice) else self._column[index].as_py()
-        )
-        return found
+        value = self._column[index]
+        names: str | list[str] = value.to_pylist() if isinstance(index, slice) else value.as_py()
+        return names
 
     def __len__(self) -> int:
         return len(self._column)
 
 
-class Columns(NamedTuple):
-    """What the index holds of each good image; `test` is None where the source leaves the split open."""
+class IndexColumns(NamedTuple):
+    """The columns of the index of good images; `test` is None where the source has no test part."""
 
     label: Ints
     test: Flags | None
@@ -144,14 +145,28 @@ class Columns(NamedTuple):
     name: Names
 
 
-def columns(index: pa.RecordBatch) -> Columns:
-    """The columns of an index."""
+def index_columns(index: pa.RecordBatch) -> IndexColumns:
+    """Return the columns of an index as arrays."""
     label, width, height, length, shard, row = (
         index[name].to_numpy() for name in ("label", "width", "height", "length", "shard", "row")
     )
     test = None if index["test"].null_count else index["test"].to_numpy(zero_copy_only=False)
-    digest, pixels = (digests(index[name]) for name in ("digest", "pixels"))
-    return Columns(label, test, width, height, length, digest, pixels, shard, row, Names(index["name"]))
+    digest, pixels = (digest_array(index[name]) for name in ("digest", "pixels"))
+    return IndexColumns(label, test, width, height, length, digest, pixels, shard, row, Names(index["name"]))
+
+
+def fingerprint(
+    classes: tuple[str, ...], keys: tuple[str, ...], preprocessing: Preprocessing, columns: IndexColumns
+) -> str:
+    """Return a SHA-256 over classes, keys, preprocessing, labels, the test part and the images' digests."""
+    mean, std = (
+        tuple(map(float, values)) for values in (preprocessing.mean, preprocessing.std)
+    )  # as JSON returns them
+    digest = sha256(repr((classes, keys, replace(preprocessing, mean=mean, std=std))).encode())
+    digest.update(columns.label.tobytes())
+    digest.update(columns.digest.tobytes())
+    digest.update(b"open" if columns.test is None else columns.test.tobytes())
+    return digest.hexdigest()
 
 
 Model = TypeVar("Model", bound=BaseModel)
@@ -159,34 +174,36 @@ Model = TypeVar("Model", bound=BaseModel)
 
 @contextmanager
 def replacing(path: Path) -> Iterator[BinaryIO]:
-    """A file to write all at once; a full disk stops the command, not the store."""
+    """Open a file as `files.replacing` does; raise UserError if it can't be written: the store can be continued."""
     try:
         with files.replacing(path) as file:
             yield file
     except OSError as error:
         reason = error.strerror or str(error)
-        raise UserError(f"out: {path} can't be written ({reason}); mend that, and the same command goes on") from error
+        raise UserError(
+            f"out: {path} can't be written ({reason}); repair that, and run the same command again to continue"
+        ) from error
 
 
 def locked(folder: Path) -> AbstractContextManager[None]:
-    """Hold a store's directory, new or begun."""
+    """Hold the lock of a store's directory, new or begun."""
     return files.locked(folder, "store", _ours(folder))
 
 
 def _ours(folder: Path) -> bool:
-    """Whether there is a store, or only what one leaves that was stopped before it had begun."""
+    """Return whether the directory holds a store, or only the files of one that was stopped at its very start."""
     begun = {files.LOCK, files.temporary(folder / PREPARE).name}
     return is_store(folder) or (folder.is_dir() and begun.issuperset(path.name for path in folder.iterdir()))
 
 
 def write_json(path: Path, value: BaseModel) -> None:
-    """A model's fields."""
+    """Write a model's fields."""
     with replacing(path) as file:
         file.write(value.model_dump_json(indent=1).encode() + b"\n")
 
 
 def read_json(path: Path, kind: type[Model]) -> Model:
-    """What `write_json` wrote."""
+    """Return the model that `write_json` wrote; raise UserError if it can't be read."""
     try:
         return kind.model_validate_json(path.read_bytes())
     except OSError as error:
@@ -197,9 +214,9 @@ def read_json(path: Path, kind: type[Model]) -> Model:
 
 
 def read_table(path: Path, schema: pa.Schema) -> pa.Table:
-    """A file of Arrow's, mapped into memory: nothing is read but what describes it."""
+    """Return an Arrow file mapped into memory: only its description is read."""
     try:
-        with pa.memory_map(str(path)) as file:  # the map outlives the file, for as long as an array needs it
+        with pa.memory_map(str(path)) as file:  # the map outlives the file object, as long as an array needs it
             table = pa.ipc.open_file(file).read_all()
         if table.schema != schema:
             raise pa.ArrowInvalid("it has other columns")
@@ -210,7 +227,7 @@ def read_table(path: Path, schema: pa.Schema) -> pa.Table:
 
 
 def validate(path: Path, content: pa.Table | pa.ChunkedArray) -> None:
-    """Look at every value of what was read from a file: that it lies inside it, that text is text."""
+    """Raise UserError unless every value of a file's content lies inside the file, and text is UTF-8."""
     try:
         content.validate(full=True)
     except pa.ArrowException as error:
@@ -218,7 +235,7 @@ def validate(path: Path, content: pa.Table | pa.ChunkedArray) -> None:
 
 
 def damaged(path: Path, why: object) -> UserError:
-    """What to say of a file of a store that can't be used."""
+    """Return the error for a file of a store that can't be used."""
     first = {PREPARE: "remove the directory", STORE: "remove it"}.get(path.name, f"remove it and {STORE}")
     reason = " ".join(str(why).split())
     return UserError(f"data: {path} can't be used ({reason}); {first}, and run the same `ssil data prepare` again")

@@ -1,16 +1,21 @@
-"""Opening a store: its index is mapped into memory, a shard when an image of it is first asked for."""
+"""Open a store: its index is mapped into memory, a shard when its first image is read. And check all its images."""
 
 import csv
+import os
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
+from hashlib import file_digest, sha256
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 
 from ssil.core.errors import UserError
-from ssil.data.file_validation import FileValidation
-from ssil.data.image_index import ImageIndex, Remark
+from ssil.data.decode import UnreadableError, decode_image
+from ssil.data.file_validation import FileValidation, ProgressCallback
+from ssil.data.image_index import ImageIndex, Remark, Rows
+from ssil.data.prefetch import prefetch
 from ssil.data.store.format import (
     INDEX,
     INDEX_SCHEMA,
@@ -18,11 +23,12 @@ from ssil.data.store.format import (
     REFUSED,
     SHARD_SCHEMA,
     STORE,
-    Columns,
-    Facts,
+    IndexColumns,
     Names,
-    columns,
+    StoreFacts,
     damaged,
+    fingerprint,
+    index_columns,
     read_json,
     read_table,
     shard_name,
@@ -31,34 +37,34 @@ from ssil.data.store.format import (
 
 
 @dataclass(frozen=True, eq=False)
-class Packed:
+class StoredImages:
     """The good images of a store: a `Source`, for any number of threads."""
 
     path: Path
-    columns: Columns
-    _open: dict[int, pa.ChunkedArray] = field(default_factory=dict)
+    columns: IndexColumns
+    _shards: dict[int, pa.ChunkedArray] = field(default_factory=dict)
 
     @property
     def names(self) -> Names:
-        """The paths of the files that they were."""
+        """The paths of the files that were packed."""
         return self.columns.name
 
-    def read(self, index: int) -> memoryview:
-        """The encoded image: a view of the mapped shard, nothing is copied."""
-        images = self.images(int(self.columns.shard[index]))
-        return memoryview(images[int(self.columns.row[index])].as_buffer()).cast("B").toreadonly()
+    def read(self, row: int) -> memoryview:
+        """Return the encoded image: a view of the mapped shard, without copying."""
+        images = self.images(int(self.columns.shard[row]))
+        return memoryview(images[int(self.columns.row[row])].as_buffer()).cast("B").toreadonly()
 
     def images(self, shard: int) -> pa.ChunkedArray:
-        """The images of a shard; two threads that open it at once do no harm."""
-        if shard not in self._open:
+        """Return the images of a shard; two threads may open it at once."""
+        if shard not in self._shards:
             path = self.path / shard_name(shard)
             images = read_table(path, SHARD_SCHEMA)["bytes"]
             validate(path, images)  # that each lies inside the file
-            self._open[shard] = images
-        return self._open[shard]
+            self._shards[shard] = images
+        return self._shards[shard]
 
-    def survey(self) -> FileValidation:
-        """What a survey would find: all is good."""
+    def validation(self) -> FileValidation:
+        """Return what file validation would find: all images are good."""
         return FileValidation(self.columns.length, self.columns.digest, self.columns.pixels)
 
     def __len__(self) -> int:
@@ -70,73 +76,122 @@ class Store:
     """A complete store."""
 
     path: Path
-    facts: Facts
-    source: Packed
+    facts: StoreFacts
+    source: StoredImages
 
-    def listing(self) -> ImageIndex:
-        """What any source of images gives."""
-        facts, found = self.facts, self.source.columns
-        labels = found.label.astype(np.int64)
+    def image_index(self) -> ImageIndex:
+        """Return the index of its images."""
+        facts, columns = self.facts, self.source.columns
+        labels = columns.label.astype(np.int64)
         return ImageIndex(
-            facts.source, self.source, labels, facts.classes, facts.look, found.test, self.remarks(), facts.keys
+            facts.source, self.source, labels, facts.classes, facts.look, columns.test, self.remarks(), facts.keys
         )
 
     def remarks(self) -> tuple[Remark, ...]:
-        """What was refused when the store was made, and what the source remarked."""
+        """Return the remarks on files that were refused when the store was written, and those of the source."""
         return tuple(remark for remark, _ in self._refused)
 
     @property
     def refused_labels(self) -> dict[str, int]:
-        """The labels of the files that were refused, by their paths."""
+        """The labels of the refused files, by their paths."""
         return {remark.path: label for remark, label in self._refused if label >= 0}
 
     @cached_property
     def _refused(self) -> list[tuple[Remark, int]]:
-        """Each line, and its label; -1 where it is of no file."""
+        """Each remark with the file's label; -1 where it is on no file."""
         try:
             with (self.path / REFUSED).open(newline="", encoding="utf-8") as file:
-                rows = csv.DictReader(file)
-                return [(_remark(row), int(row["label"] or -1)) for row in rows]
+                return [
+                    (Remark(row["path"], row["reason"], row["left_out"] == "yes"), int(row["label"] or -1))
+                    for row in csv.DictReader(file)
+                ]
         except (OSError, ValueError, KeyError) as error:
             raise damaged(self.path / REFUSED, error) from error
 
 
-def _remark(row: dict[str, str]) -> Remark:
-    return Remark(row["path"], row["reason"], row["left_out"] == "yes")
-
-
 def open_store(path: Path) -> Store:
-    """A store that is complete; nothing is looked at but its index."""
-    facts = _facts(path)
-    _check_shards(path, facts)
-    found = columns(_index(path, facts))
-    return Store(path, facts, Packed(path, found))
+    """Return a complete store; only its index is read.
+
+    Raises:
+        UserError: There is no store, it is not complete, or its files are damaged.
+    """
+    facts = _read_facts(path)
+    for number, length in enumerate(facts.lengths):
+        _check_length(path / shard_name(number), length)
+    return Store(path, facts, StoredImages(path, index_columns(_read_index(path, facts))))
 
 
-def _facts(path: Path) -> Facts:
+def _read_facts(path: Path) -> StoreFacts:
     if (path / STORE).is_file():
-        return read_json(path / STORE, Facts)
+        return read_json(path / STORE, StoreFacts)
     if (path / PREPARE).is_file():
         raise UserError(f"data: {path} is not complete; run the same `ssil data prepare` again to go on")
     raise UserError(f"data: {path} holds no store; make one with `ssil data prepare SOURCE --out {path}`")
 
 
-def _check_shards(path: Path, facts: Facts) -> None:
-    """That the shards are there, and as long as they were."""
-    for number, length in enumerate(facts.lengths):
-        shard = path / shard_name(number)
-        try:
-            found = shard.stat().st_size
-        except OSError as error:
-            raise damaged(shard, error.strerror) from error
-        if found != length:
-            raise damaged(shard, f"it has {found:,} bytes, not {length:,}")
+def _check_length(shard: Path, expected: int) -> None:
+    try:
+        length = shard.stat().st_size
+    except OSError as error:
+        raise damaged(shard, error.strerror) from error
+    if length != expected:
+        raise damaged(shard, f"it has {length:,} bytes, not {expected:,}")
 
 
-def _index(path: Path, facts: Facts) -> pa.RecordBatch:
+def _read_index(path: Path, facts: StoreFacts) -> pa.RecordBatch:
     table = read_table(path / INDEX, INDEX_SCHEMA)
     validate(path / INDEX, table)
     batches = table.to_batches()
     if len(batches) != 1 or len(batches[0]) != facts.images:
         raise damaged(path / INDEX, f"it is not of {facts.images:,} images")
     return batches[0]
+
+
+def check_store(
+    store: Store, on_progress: ProgressCallback | None = None, threads: int | None = None, rows: Rows | None = None
+) -> list[Remark]:
+    """Return remarks on files that can't be used, and on images that have changed or can't be decoded.
+
+    Args:
+        store: A store that could be opened.
+        on_progress: Is called with the number of checked images and the number of all.
+        threads: The number of threads that decode; by default one per core.
+        rows: The images to check; by default all.
+    """
+    with (store.path / INDEX).open("rb") as file:
+        if file_digest(file, "sha256").hexdigest() != store.facts.index:
+            return [Remark(INDEX, "its content has changed")]  # and its positions may be wrong
+    facts, columns, remarks = store.facts, store.source.columns, []
+    if fingerprint(facts.classes, facts.keys, facts.look, columns) != facts.fingerprint:
+        remarks.append(Remark(STORE, "its classes, keys or preprocessing have changed since the store was made"))
+    unusable = dict(_unusable_shards(store))
+    remarks += [Remark(shard_name(shard), reason) for shard, reason in unusable.items()]
+    rows = np.arange(len(store.source)) if rows is None else rows
+    todo = rows[~np.isin(columns.shard[rows], list(unusable))].tolist()
+    threads = threads or os.cpu_count() or 1
+    for done, fault in enumerate(prefetch(partial(_fault, store), todo, 4 * threads, threads), start=1):
+        if on_progress:
+            on_progress(done, len(todo))
+        if fault:
+            remarks.append(Remark(store.source.names[todo[done - 1]], fault))
+    return remarks
+
+
+def _unusable_shards(store: Store) -> Iterator[tuple[int, str]]:
+    for shard in range(len(store.facts.lengths)):
+        try:
+            store.source.images(shard)
+        except UserError as error:
+            yield shard, str(error)
+
+
+def _fault(store: Store, row: int) -> str | None:
+    """Return what is wrong with an image; None if nothing is."""
+    data, where = store.source.read(row), shard_name(int(store.source.columns.shard[row]))
+    if sha256(data).digest()[:16] != store.source.columns.digest[row].tobytes():
+        return f"its bytes have changed since they were stored in {where}"
+    try:
+        decode_image(data)
+    except UnreadableError as error:
+        return f"{error}, in {where}"
+    return None

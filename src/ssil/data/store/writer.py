@@ -1,9 +1,8 @@
-"""Packing the images of a listing into a store, a shard at a time; one that was stopped goes on."""
+"""Pack the images of an index into a store, shard by shard; one that was stopped is continued."""
 
 import csv
 import os
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
 from functools import partial
 from hashlib import sha256
 from io import StringIO
@@ -16,12 +15,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ssil.core.errors import UserError
-from ssil.core.files import checksum
-from ssil.data.assemble import on_classes
+from ssil.data.assemble import class_remarks
 from ssil.data.decode import UnreadableError
-from ssil.data.file_validation import Found, ProgressCallback, examine
-from ssil.data.image_index import Bytes, ImageIndex, Preprocessing, Remark, plain, stop_at, why
-from ssil.data.prefetch import ahead
+from ssil.data.file_validation import ImageCheck, ProgressCallback, check_image
+from ssil.data.image_index import Bytes, ImageIndex, Remark, as_utf8, error_reason, refuse_remarks
+from ssil.data.prefetch import prefetch
 from ssil.data.shrinking import LOSSLESS, shrink
 from ssil.data.store import format
 from ssil.data.store.format import (
@@ -32,10 +30,10 @@ from ssil.data.store.format import (
     SHARD_SCHEMA,
     STORE,
     UNREAD,
-    Columns,
-    Facts,
-    Settings,
-    columns,
+    StoreFacts,
+    StoreSettings,
+    fingerprint,
+    index_columns,
     locked,
     read_json,
     read_table,
@@ -46,8 +44,93 @@ from ssil.data.store.format import (
 from ssil.data.store.reader import Store, open_store
 
 
-class Row(NamedTuple):
-    """A row of a shard, in the schema's order; what is stored is its column `bytes`."""
+def prepare(
+    index: ImageIndex,
+    out: Path,
+    short_side: int | None = None,
+    quality: int = 90,
+    on_progress: ProgressCallback | None = None,
+    threads: int | None = None,
+    strict: bool = False,
+) -> Store:
+    """Pack every good image of an index into a store, or continue a store that was begun.
+
+    Files that can't be decoded are refused, with a reason. Until the store is complete, shards with files that could
+    not be read at all are written again.
+
+    Args:
+        index: The images.
+        out: The store's directory.
+        short_side: The short side of shrunk copies of larger images (see `shrink`); by default images stay unchanged.
+        quality: The JPEG quality of shrunk copies.
+        on_progress: Is called with the number of packed images and the number of all.
+        threads: The number of threads that decode; by default one per core.
+        strict: Whether to raise UserError at any remark.
+    """
+    settings = _settings(index, short_side, quality)
+    if strict:
+        refuse_remarks(index.remarks)
+    with locked(out):
+        _begin(out, settings)
+        if not (out / STORE).exists():
+            shards = {number: rows for number, rows in enumerate(settings.shards) if not _is_done(out, number)}
+            todo = [row for rows in shards.values() for row in rows]
+            packed = _pack_all(index, settings, todo, threads or os.cpu_count() or 1, on_progress, strict)
+            _write_shards(out, shards, packed)
+            _finish(out, index, settings)
+    store = open_store(out)
+    if strict:
+        refuse_remarks((*store.remarks(), *class_remarks(store.image_index(), store.source.validation())))
+    return store
+
+
+def _settings(index: ImageIndex, short_side: int | None, quality: int) -> StoreSettings:
+    if not len(index):
+        raise UserError(f"data: {index.name} lists no image; there is nothing to prepare")
+    if short_side is not None and short_side < 1:
+        raise UserError(f"short_side: {short_side} must be at least 1")
+    if not 1 <= quality <= LOSSLESS:
+        raise UserError(f"quality: {quality} must be from 1 to {LOSSLESS}")
+    return StoreSettings(
+        source=as_utf8(index.name),
+        files=len(index),
+        listing=_index_digest(index),
+        short_side=short_side,
+        quality=quality,
+        per_shard=format.PER_SHARD,
+    )
+
+
+def _index_digest(index: ImageIndex) -> str:
+    """Return a SHA-256 over the index; the files are not read."""
+    digest = sha256(repr((index.classes, index.keys, index.preprocessing)).encode(errors="surrogateescape"))
+    digest.update("\0".join(index.source.names).encode(errors="surrogateescape"))
+    digest.update(index.labels.astype("<i8").tobytes())
+    digest.update(b"open" if index.is_test is None else index.is_test.tobytes())
+    return digest.hexdigest()
+
+
+def _begin(out: Path, settings: StoreSettings) -> None:
+    """Write the settings; raise UserError if the directory was begun with others."""
+    if not (out / PREPARE).exists():
+        write_json(out / PREPARE, settings)
+    there, here = read_json(out / PREPARE, StoreSettings).model_dump(), settings.model_dump()
+    if differ := [_difference(key, there[key], here[key]) for key in here if there[key] != here[key]]:
+        raise UserError(f"out: {out} was begun otherwise ({'; '.join(differ)}); give another --out")
+
+
+def _difference(key: str, there: object, here: object) -> str:
+    return "other files, labels or classes" if key == "listing" else f"{key}: {there} there, {here} here"
+
+
+def _is_done(out: Path, number: int) -> bool:
+    """Return whether a shard is there, and all its files could be read when it was written."""
+    shard = out / shard_name(number)
+    return shard.exists() and pc.min(read_table(shard, SHARD_SCHEMA)["before"]).as_py() > UNREAD
+
+
+class ShardRow(NamedTuple):
+    """A row of a shard, in the schema's order; `stored` is its column `bytes`."""
 
     stored: Bytes | None
     label: int
@@ -61,72 +144,100 @@ class Row(NamedTuple):
     before: int
 
 
-def pack(listing: ImageIndex, settings: Settings, index: int) -> Row:
-    """The row of the listed file at this index."""
-    label, test = int(listing.labels[index]), None if listing.tested is None else bool(listing.tested[index])
-    stored, found = _packed(listing, settings, index)
-    seen = found.width, found.height, found.digest, found.pixels
-    return Row(stored, label, test, *seen, plain(listing.source.names[index]), found.reason or None, found.length)
+def _pack_all(
+    index: ImageIndex,
+    settings: StoreSettings,
+    rows: list[int],
+    threads: int,
+    on_progress: ProgressCallback | None,
+    strict: bool,
+) -> Iterator[ShardRow]:
+    """Yield the shard rows of these images, computed by threads; with `strict`, raise UserError at a bad image."""
+    total = len(index)
+    on_progress = on_progress or (lambda *_: None)
+    on_progress(total - len(rows), total)
+    packed = prefetch(partial(pack, index, settings), rows, 4 * threads, threads)
+    for done, row in enumerate(packed, start=total - len(rows) + 1):
+        if strict and row.reason:
+            refuse_remarks([Remark(row.name, row.reason)])
+        on_progress(done, total)
+        yield row
 
 
-def _packed(listing: ImageIndex, settings: Settings, index: int) -> tuple[Bytes | None, Found]:
-    """What is stored of an image, or nothing and the reason; `length` is that of the source's file."""
+def pack(index: ImageIndex, settings: StoreSettings, row: int) -> ShardRow:
+    """Return the shard row of an image."""
+    label, test = int(index.labels[row]), None if index.is_test is None else bool(index.is_test[row])
+    stored, check = _packed_bytes(index, settings, row)
+    content = check.width, check.height, check.digest, check.pixels
+    name = as_utf8(index.source.names[row])
+    return ShardRow(stored, label, test, *content, name, check.reason or None, check.length)
+
+
+def _packed_bytes(index: ImageIndex, settings: StoreSettings, row: int) -> tuple[Bytes | None, ImageCheck]:
+    """Return the bytes to store, None for a bad image, and its check, whose `length` is that of the source's file."""
     data: Bytes = b""
     try:
-        stored = data = listing.source.read(index)
+        stored = data = index.source.read(row)
         if settings.short_side is not None:
-            stored = shrink(data, settings.short_side, listing.look.channels, settings.quality)
-        return stored, examine(stored)._replace(length=len(data))
+            stored = shrink(data, settings.short_side, index.preprocessing.channels, settings.quality)
+        return stored, check_image(stored)._replace(length=len(data))
     except UnreadableError as error:
-        return None, Found(length=len(data), reason=str(error))
+        return None, ImageCheck(length=len(data), reason=str(error))
     except OSError as error:
-        return None, Found(length=UNREAD, reason=why(error))
+        return None, ImageCheck(length=UNREAD, reason=error_reason(error))
 
 
-def batch(rows: Iterable[Row]) -> pa.RecordBatch:
-    """Rows as Arrow's columns."""
+def _write_shards(out: Path, shards: Mapping[int, range], rows: Iterator[ShardRow]) -> None:
+    for number, files in shards.items():
+        with replacing(out / shard_name(number)) as file, pa.ipc.new_file(file, SHARD_SCHEMA) as writer:
+            for start in range(0, len(files), format.PER_BATCH):
+                writer.write_batch(record_batch(islice(rows, len(files[start : start + format.PER_BATCH]))))
+
+
+def record_batch(rows: Iterable[ShardRow]) -> pa.RecordBatch:
+    """Return rows as Arrow columns."""
     columns = zip(*rows, strict=True)
     arrays = [pa.array(column, field.type) for column, field in zip(columns, SHARD_SCHEMA, strict=True)]
     return pa.record_batch(arrays, schema=SHARD_SCHEMA)
 
 
-def finish(out: Path, listing: ImageIndex, settings: Settings) -> None:
-    """Write all but the shards, which are there."""
-    rows = pa.concat_tables([_small(out, number) for number in range(len(settings.shards))])
+def _finish(out: Path, index: ImageIndex, settings: StoreSettings) -> None:
+    """Write all files but the shards, which are there; raise UserError if there is no good image."""
+    rows = pa.concat_tables([_without_images(out, number) for number in range(len(settings.shards))])
     refused = rows.filter(pc.is_valid(rows["reason"]))
     if len(refused) == len(rows):
-        for number in range(len(settings.shards)):  # all will be made again, whatever is mended
+        for number in range(len(settings.shards)):  # so that a new attempt writes all again, whatever was repaired
             (out / shard_name(number)).unlink()
         first = f"{refused['name'][0]}: {refused['reason'][0]}"
-        raise UserError(f"data: {listing.name} has no image that can be read; the first of {len(rows)} is {first}")
-    _write_refused(out / REFUSED, listing.remarks, refused)
-    index = rows.filter(pc.is_null(rows["reason"])).select(INDEX_SCHEMA.names).combine_chunks().to_batches()[0]
+        raise UserError(f"data: {index.name} has no image that can be read; the first of {len(rows)} is {first}")
+    _write_refused(out / REFUSED, index.remarks, refused)
+    good = rows.filter(pc.is_null(rows["reason"])).select(INDEX_SCHEMA.names).combine_chunks().to_batches()[0]
     with replacing(out / INDEX) as file, pa.ipc.new_file(file, INDEX_SCHEMA) as writer:
-        writer.write_batch(index)
-    write_json(out / STORE, _facts(out, listing, settings, rows, index))
+        writer.write_batch(good)
+    write_json(out / STORE, _facts(out, index, settings, rows, good))
 
 
-def _small(out: Path, number: int) -> pa.Table:
-    """A shard without its images, and where these are."""
+def _without_images(out: Path, number: int) -> pa.Table:
+    """Return a shard without its images, with the columns of their positions."""
     shard = read_table(out / shard_name(number), SHARD_SCHEMA)
-    place = {
+    positions = {
         "shard": pa.array(np.full(len(shard), number)),
         "row": pa.array(np.arange(len(shard))),
         "length": pc.binary_length(shard["bytes"]),
     }
     shard = shard.drop_columns("bytes")
-    for name, column in place.items():
+    for name, column in positions.items():
         shard = shard.append_column(INDEX_SCHEMA.field(name), column)
     return shard
 
 
 def _write_refused(path: Path, remarks: Iterable[Remark], refused: pa.Table) -> None:
-    """What the source remarked, and each refused file with its label."""
+    """Write the source's remarks, and each refused file with its label."""
     text = StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow((*Remark._fields, "label"))
     writer.writerows(
-        (plain(path), plain(reason), "yes" if left_out else "no", "") for path, reason, left_out in remarks
+        (as_utf8(path), as_utf8(reason), "yes" if left_out else "no", "") for path, reason, left_out in remarks
     )
     columns = (refused[name].to_pylist() for name in ("name", "reason", "label"))
     writer.writerows((name, reason, "yes", label) for name, reason, label in zip(*columns, strict=True))
@@ -134,135 +245,19 @@ def _write_refused(path: Path, remarks: Iterable[Remark], refused: pa.Table) -> 
         file.write(text.getvalue().encode())
 
 
-def _facts(out: Path, listing: ImageIndex, settings: Settings, rows: pa.Table, index: pa.RecordBatch) -> Facts:
-    names, keys = (tuple(map(plain, called)) for called in (listing.classes, listing.keys))
-    found = columns(index)
-    return Facts(
+def _facts(out: Path, index: ImageIndex, settings: StoreSettings, rows: pa.Table, good: pa.RecordBatch) -> StoreFacts:
+    classes, keys = (tuple(map(as_utf8, names)) for names in (index.classes, index.keys))
+    columns = index_columns(good)
+    return StoreFacts(
         **settings.model_dump(),
-        classes=names,
+        classes=classes,
         keys=keys,
-        look=listing.look,
-        images=len(index),
-        refused=len(rows) - len(index),
+        look=index.preprocessing,
+        images=len(good),
+        refused=len(rows) - len(good),
         bytes_before=pc.sum(pc.max_element_wise(rows["before"], 0)).as_py(),
-        bytes_after=int(found.length.sum()),
-        fingerprint=fingerprint(names, keys, listing.look, found),
+        bytes_after=int(columns.length.sum()),
+        fingerprint=fingerprint(classes, keys, index.preprocessing, columns),
         lengths=tuple((out / shard_name(number)).stat().st_size for number in range(len(settings.shards))),
-        index=checksum((out / INDEX).read_bytes(), 64),
+        index=sha256((out / INDEX).read_bytes()).hexdigest(),
     )
-
-
-def fingerprint(classes: tuple[str, ...], keys: tuple[str, ...], look: Preprocessing, found: Columns) -> str:
-    """What tells a store from others, whatever its shards are."""
-    look = replace(look, mean=tuple(map(float, look.mean)), std=tuple(map(float, look.std)))  # as JSON gives them back
-    digest = sha256(repr((classes, keys, look)).encode())
-    digest.update(found.label.tobytes())
-    digest.update(found.digest.tobytes())
-    digest.update(b"open" if found.test is None else found.test.tobytes())
-    return digest.hexdigest()
-
-
-def prepare(
-    listing: ImageIndex,
-    out: Path,
-    short_side: int | None = None,
-    quality: int = 90,
-    progress: ProgressCallback | None = None,
-    workers: int | None = None,
-    strict: bool = False,
-) -> Store:
-    """Pack every good image of a listing into a store; in a directory where that was begun, go on.
-
-    Images are stored as they are, or with `short_side` the larger ones smaller (see `shrink`). What can't be decoded is
-    refused, with a reason; `strict` stops at any remark. Before the store is complete, shards with files that could
-    not be read at all are made again.
-    """
-    settings = _settings(listing, short_side, quality)
-    if strict:
-        stop_at(listing.remarks)
-    with locked(out):
-        _begin(out, settings)
-        if not (out / STORE).exists():
-            shards = {number: files for number, files in enumerate(settings.shards) if not _done(_shard(out, number))}
-            files = [file for files in shards.values() for file in files]
-            rows = _rows(listing, settings, files, workers)
-            _write_shards(out, shards, _followed(rows, len(listing) - len(files), len(listing), progress, strict))
-            finish(out, listing, settings)
-    store = open_store(out)
-    if strict:
-        stop_at((*store.remarks(), *on_classes(store.listing(), store.source.survey())))
-    return store
-
-
-def _settings(listing: ImageIndex, short_side: int | None, quality: int) -> Settings:
-    if not len(listing):
-        raise UserError(f"data: {listing.name} lists no image; there is nothing to prepare")
-    if short_side is not None and short_side < 1:
-        raise UserError(f"short_side: {short_side} must be at least 1")
-    if not 1 <= quality <= LOSSLESS:
-        raise UserError(f"quality: {quality} must be from 1 to {LOSSLESS}")
-    return Settings(
-        source=plain(listing.name),
-        files=len(listing),
-        listing=_digest(listing),
-        short_side=short_side,
-        quality=quality,
-        per_shard=format.PER_SHARD,
-    )
-
-
-def _digest(listing: ImageIndex) -> str:
-    """A SHA-256 over all that a source lists; the files themselves are not read."""
-    digest = sha256(repr((listing.classes, listing.keys, listing.look)).encode(errors="surrogateescape"))
-    digest.update("\0".join(listing.source.names).encode(errors="surrogateescape"))
-    digest.update(listing.labels.astype("<i8").tobytes())
-    digest.update(b"open" if listing.tested is None else listing.tested.tobytes())
-    return digest.hexdigest()
-
-
-def _begin(out: Path, settings: Settings) -> None:
-    """Note what is prepared here; refuse to go on with something else."""
-    if not (out / PREPARE).exists():
-        write_json(out / PREPARE, settings)
-    there, here = read_json(out / PREPARE, Settings).model_dump(), settings.model_dump()
-    if differ := [_difference(key, there[key], here[key]) for key in here if there[key] != here[key]]:
-        raise UserError(f"out: {out} was begun otherwise ({'; '.join(differ)}); give another --out")
-
-
-def _difference(key: str, there: object, here: object) -> str:
-    return "other files, labels or classes" if key == "listing" else f"{key}: {there} there, {here} here"
-
-
-def _shard(out: Path, number: int) -> Path:
-    return out / shard_name(number)
-
-
-def _done(shard: Path) -> bool:
-    """Whether a shard is there, and all its files could be read when it was made."""
-    return shard.exists() and pc.min(read_table(shard, SHARD_SCHEMA)["before"]).as_py() > UNREAD
-
-
-def _rows(listing: ImageIndex, settings: Settings, files: list[int], workers: int | None) -> Iterator[Row]:
-    """The rows of these files, made by a pool of threads."""
-    threads = workers or os.cpu_count() or 1
-    return ahead(partial(pack, listing, settings), files, 4 * threads, threads)
-
-
-def _followed(
-    rows: Iterator[Row], done: int, total: int, progress: ProgressCallback | None, strict: bool
-) -> Iterator[Row]:
-    """The rows, while somebody is told how many are done, and with `strict` only as long as they are good."""
-    progress = progress or (lambda *_: None)
-    progress(done, total)
-    for number, row in enumerate(rows, start=done + 1):
-        if strict and row.reason:
-            stop_at([Remark(row.name, row.reason)])
-        progress(number, total)
-        yield row
-
-
-def _write_shards(out: Path, shards: Mapping[int, range], rows: Iterator[Row]) -> None:
-    for number, files in shards.items():
-        with replacing(_shard(out, number)) as file, pa.ipc.new_file(file, SHARD_SCHEMA) as writer:
-            for start in range(0, len(files), format.PER_BATCH):
-                writer.write_batch(batch(islice(rows, len(files[start : start + format.PER_BATCH]))))

@@ -15,33 +15,33 @@ def test_one_tree(tmp_path: Path) -> None:
     (tmp_path / "c1" / "notes.txt").write_text("no image, which is found later")
     (tmp_path / "c1" / ".hidden.png").touch()
     (tmp_path / ".git").mkdir()
-    listing = folder(tmp_path)
-    assert listing.name == tmp_path.name
-    assert listed(listing) == {
+    image_index = folder(tmp_path)
+    assert image_index.name == tmp_path.name
+    assert listed(image_index) == {
         "c1": ["c1/a.jpg", "c1/notes.txt"],
         "c2": ["c2/9.png", "c2/10.png"],
         "c10": ["c10/1.png"],
     }
-    assert listing.labels.tolist() == [0, 0, 1, 1, 2]
-    assert grey(listing, 2) == 2
-    assert listing.tested is None
-    assert listing.remarks == ()
+    assert image_index.labels.tolist() == [0, 0, 1, 1, 2]
+    assert grey(image_index, 2) == 2
+    assert image_index.is_test is None
+    assert image_index.remarks == ()
 
 
 @pytest.mark.parametrize("test", ["test", "val"])
 def test_two_trees(tmp_path: Path, test: str) -> None:
     pictures(tmp_path, "train/a/1.png", "train/b/1.png", "train/b/2.png", f"{test}/b/3.png")
-    listing = folder(tmp_path)
-    assert listed(listing) == {"a": ["train/a/1.png"], "b": ["train/b/1.png", "train/b/2.png", f"{test}/b/3.png"]}
-    assert held_out(listing) == {f"{test}/b/3.png"}
-    assert listing.remarks == (Remark("a", "class 'a' has no files to test on", left_out=False),)
+    image_index = folder(tmp_path)
+    assert listed(image_index) == {"a": ["train/a/1.png"], "b": ["train/b/1.png", "train/b/2.png", f"{test}/b/3.png"]}
+    assert held_out(image_index) == {f"{test}/b/3.png"}
+    assert image_index.remarks == (Remark("a", "class 'a' has no files to test on", left_out=False),)
 
 
 def test_of_test_and_val_the_test_is_used(tmp_path: Path) -> None:
     pictures(tmp_path, "train/a/1.png", "test/a/2.png", "val/a/3.png", "stray.png")
-    listing = folder(tmp_path)
-    assert held_out(listing) == {"test/a/2.png"}
-    assert listing.remarks == tuple(
+    image_index = folder(tmp_path)
+    assert held_out(image_index) == {"test/a/2.png"}
+    assert image_index.remarks == tuple(
         Remark(name, "not used: only train/ and test/ are", left_out=False) for name in ("val", "stray.png")
     )
 
@@ -49,10 +49,10 @@ def test_of_test_and_val_the_test_is_used(tmp_path: Path) -> None:
 def test_an_empty_class_is_remarked_and_the_rest_goes_on(tmp_path: Path) -> None:
     pictures(tmp_path, "a/1.png", "c/1.png")
     (tmp_path / "b").mkdir()
-    listing = folder(tmp_path)
-    assert listing.classes == ("a", "c")
-    assert listing.labels.tolist() == [0, 1]
-    assert listing.remarks == (Remark("b", "class 'b' has no files to learn from", left_out=False),)
+    image_index = folder(tmp_path)
+    assert image_index.classes == ("a", "c")
+    assert image_index.labels.tolist() == [0, 1]
+    assert image_index.remarks == (Remark("b", "class 'b' has no files to learn from", left_out=False),)
 
 
 def test_classes_that_differ_by_case_are_remarked(tmp_path: Path) -> None:
@@ -65,9 +65,9 @@ def test_classes_that_differ_by_case_are_remarked(tmp_path: Path) -> None:
 
 def test_what_belongs_to_no_class_is_remarked(tmp_path: Path) -> None:
     pictures(tmp_path, "a/1.png", "a/more/2.png", "stray.png")
-    listing = folder(tmp_path)
-    assert listing.source.names == ("a/1.png",)
-    assert {remark.path: remark.left_out for remark in listing.remarks} == {"a/more": True, "stray.png": False}
+    image_index = folder(tmp_path)
+    assert image_index.source.names == ("a/1.png",)
+    assert {remark.path: remark.left_out for remark in image_index.remarks} == {"a/more": True, "stray.png": False}
 
 
 def test_links_are_followed_and_broken_ones_listed(tmp_path: Path) -> None:
@@ -75,15 +75,15 @@ def test_links_are_followed_and_broken_ones_listed(tmp_path: Path) -> None:
     (tmp_path / "set" / "a").mkdir(parents=True)
     (tmp_path / "set" / "b").symlink_to(tmp_path / "else")
     (tmp_path / "set" / "a" / "gone.png").symlink_to(tmp_path / "nothing.png")
-    listing = folder(tmp_path / "set")
-    assert listing.source.names == ("a/gone.png", "b/1.png")
+    image_index = folder(tmp_path / "set")
+    assert image_index.source.names == ("a/gone.png", "b/1.png")
     with pytest.raises(OSError, match="gone"):
-        listing.source.read(0)
+        image_index.source.read(0)
 
 
 def test_look(tmp_path: Path) -> None:
     picture(tmp_path / "a" / "1.png")
-    assert folder(tmp_path).look == Preprocessing(64, augment="auto")
+    assert folder(tmp_path).preprocessing == Preprocessing(64, augment="auto")
 
 
 def test_folders_that_are_refused(tmp_path: Path) -> None:
@@ -97,22 +97,22 @@ def test_folders_that_are_refused(tmp_path: Path) -> None:
 def test_classes_to_test_on_but_not_to_learn_from_are_left_out(tmp_path: Path) -> None:
     pictures(tmp_path, "train/a/1.png", "test/a/1.png", "test/x/1.png", "test/x/2.png", "test/y/1.png")
     (tmp_path / "train" / "x").mkdir()
-    listing = folder(tmp_path)
-    assert listed(listing) == {"a": ["train/a/1.png", "test/a/1.png"]}
-    assert held_out(listing) == {"test/a/1.png"}
+    image_index = folder(tmp_path)
+    assert listed(image_index) == {"a": ["train/a/1.png", "test/a/1.png"]}
+    assert held_out(image_index) == {"test/a/1.png"}
     reason = "class {!r} has no files to learn from; its test files ({}) are left out"
-    assert listing.remarks == (Remark("x", reason.format("x", 2)), Remark("y", reason.format("y", 1)))
+    assert image_index.remarks == (Remark("x", reason.format("x", 2)), Remark("y", reason.format("y", 1)))
 
 
 def test_a_link_that_leads_to_itself_is_a_file(tmp_path: Path) -> None:
     pictures(tmp_path, "a/1.png")
     (tmp_path / "a" / "loop").symlink_to("loop")
     (tmp_path / "round").symlink_to("round")
-    listing = folder(tmp_path)
-    assert listing.source.names == ("a/1.png", "a/loop")
-    assert [remark.path for remark in listing.remarks] == ["round"]
+    image_index = folder(tmp_path)
+    assert image_index.source.names == ("a/1.png", "a/loop")
+    assert [remark.path for remark in image_index.remarks] == ["round"]
     with pytest.raises(OSError, match="symbolic links"):
-        listing.source.read(1)
+        image_index.source.read(1)
 
 
 def forbid(monkeypatch: pytest.MonkeyPatch, *names: str) -> None:
@@ -132,9 +132,9 @@ def test_a_class_that_may_not_be_read_is_remarked_and_the_rest_goes_on(
 ) -> None:
     pictures(tmp_path, "a/1.png", "b/1.png")
     forbid(monkeypatch, "b")
-    listing = folder(tmp_path)
-    assert listed(listing) == {"a": ["a/1.png"]}
-    assert listing.remarks[0] == Remark("b", "permission denied")
+    image_index = folder(tmp_path)
+    assert listed(image_index) == {"a": ["a/1.png"]}
+    assert image_index.remarks[0] == Remark("b", "permission denied")
     forbid(monkeypatch, tmp_path.name)
     with pytest.raises(UserError, match="has no sub-folders to read"):
         folder(tmp_path)
@@ -146,11 +146,11 @@ def test_names_that_are_not_utf_8(tmp_path: Path) -> None:
         pictures(tmp_path, "a/1.png", f"{cafe}/{cafe}.png", f"{cafe}/more/1.png", f"{cafe}.png")
     except OSError:
         pytest.skip("names of this file system are UTF-8")
-    listing = folder(tmp_path)
-    assert listing.classes == ("a", "caf\ufffd")
-    assert listing.source.names[1] == f"{cafe}/{cafe}.png"
-    assert grey(listing, 1) == 1
-    assert [remark.path for remark in listing.remarks] == ["caf\ufffd.png", "caf\ufffd/more"]
+    image_index = folder(tmp_path)
+    assert image_index.classes == ("a", "caf\ufffd")
+    assert image_index.source.names[1] == f"{cafe}/{cafe}.png"
+    assert grey(image_index, 1) == 1
+    assert [remark.path for remark in image_index.remarks] == ["caf\ufffd.png", "caf\ufffd/more"]
     pictures(tmp_path, f"{os.fsdecode(b'caf' + bytes([0xE8]))}/1.png")
     with pytest.raises(UserError, match="has two classes called 'caf\ufffd'; rename one"):
         folder(tmp_path)
@@ -160,22 +160,22 @@ def test_photographs() -> None:
     path = Path(os.environ.get("SSIL_DATA", "")) / "photos"
     if not path.is_dir():
         pytest.skip("photos is not in $SSIL_DATA")
-    listing = folder(path)
-    assert (len(listing), len(listing.classes), listing.remarks) == (200, 40, ())
+    image_index = folder(path)
+    assert (len(image_index), len(image_index.classes), image_index.remarks) == (200, 40, ())
 
 
 @pytest.mark.parametrize(("train", "test"), [("Train", "Test"), ("training", "validation"), ("TRAIN", "valid")])
 def test_parts_may_be_called_otherwise(tmp_path: Path, train: str, test: str) -> None:
     pictures(tmp_path, f"{train}/a/1.png", f"{test}/a/2.png")
-    listing = folder(tmp_path)
-    assert listed(listing) == {"a": [f"{train}/a/1.png", f"{test}/a/2.png"]}
-    assert held_out(listing) == {f"{test}/a/2.png"}
+    image_index = folder(tmp_path)
+    assert listed(image_index) == {"a": [f"{train}/a/1.png", f"{test}/a/2.png"]}
+    assert held_out(image_index) == {f"{test}/a/2.png"}
 
 
 def test_a_part_to_train_on_alone_is_split(tmp_path: Path) -> None:
     pictures(tmp_path, "train/a/1.png", "train/b/2.png")
     assert folder(tmp_path).classes == ("a", "b")
-    assert folder(tmp_path).tested is None
+    assert folder(tmp_path).is_test is None
 
 
 def test_a_class_may_be_called_train(tmp_path: Path) -> None:
