@@ -1,4 +1,4 @@
-"""The class table: which classes arrived with which task."""
+"""The class table: the classes seen so far, and the task that brought each of them."""
 
 from dataclasses import dataclass
 from itertools import pairwise
@@ -9,7 +9,7 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class ClassTable:
-    """The class table: names in order of arrival, and the bounds of each task's block.
+    """Class names in order of arrival; task t has the classes from bounds[t - 1] to bounds[t] - 1.
 
     >>> classes = ClassTable().extend(["cat", "dog"]).extend(["eel"])
     >>> classes.bounds, classes.task, classes.old, classes.new, classes.seen
@@ -22,11 +22,11 @@ class ClassTable:
     bounds: tuple[int, ...] = (0,)
 
     def extend(self, names: list[str] | tuple[str, ...]) -> "ClassTable":
-        """The table after one more task, which brings these classes."""
+        """Return the table after one more task, which brings the given classes."""
         return ClassTable(self.names + tuple(names), (*self.bounds, self.seen + len(names)))
 
     def without(self, label: int) -> "ClassTable":
-        """The table without a class; the classes after it move up, its task may be left empty.
+        """Return the table without a class. Later classes move up by one; the task of the class may become empty.
 
         >>> ClassTable(("cat", "dog", "eel"), (0, 2, 3)).without(0)
         ClassTable(names=('dog', 'eel'), bounds=(0, 1, 2))
@@ -35,22 +35,22 @@ class ClassTable:
 
     @property
     def task(self) -> int:
-        """The number of tasks seen; the current task's number, counted from 1."""
+        """The number of the current task, counted from 1; 0 before the first."""
         return len(self.bounds) - 1
 
     @property
     def seen(self) -> int:
-        """All classes so far."""
+        """The number of classes so far."""
         return self.bounds[-1]
 
     @property
     def old(self) -> int:
-        """The classes of all tasks before the current one."""
+        """The number of classes of all tasks before the current one."""
         return self.bounds[-2] if self.task else 0
 
     @property
     def new(self) -> int:
-        """The classes that the current task brought."""
+        """The number of classes that the current task brought."""
         return self.seen - self.old
 
     @property
@@ -59,11 +59,11 @@ class ClassTable:
         return tuple(end - start for start, end in pairwise(self.bounds))
 
     def task_of(self) -> Tensor:
-        """The task (from 0) of each class."""
+        """Return the task of each class, counted from 0."""
         return torch.tensor([task for task, size in enumerate(self.sizes) for _ in range(size)], dtype=torch.long)
 
     def old_blocks(self, min_size: int = 1) -> tuple[int, ...]:
-        """Bounds of the old tasks' blocks, where consecutive tasks below `min_size` classes share one block.
+        """Return the bounds of the old tasks' blocks; consecutive tasks of fewer than `min_size` classes share a block.
 
         >>> ClassTable(("?",) * 15, (0, 10, 11, 12, 15)).old_blocks(min_size=2)
         (0, 10, 12)

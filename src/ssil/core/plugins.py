@@ -1,4 +1,4 @@
-"""Objects from outside the package: `my_file.py:name`, or an installed package's entry point."""
+"""Methods and backbones from outside the package: `my_file.py:name`, or an installed package's entry point."""
 
 import sys
 from collections.abc import Iterable, Mapping
@@ -14,7 +14,15 @@ T = TypeVar("T")
 
 
 def find(kind: str, name: str, builtin: Mapping[str, T]) -> T:
-    """The object of this kind and name: built in, `file.py:name`, or an entry point of the group `ssil.<kind>s`.
+    """Return a function by name: built in, `file.py:name`, or an entry point of the group `ssil.<kind>s`.
+
+    Args:
+        kind: What is looked for, such as "method"; error messages begin with it.
+        name: Its name.
+        builtin: The built-in functions by name.
+
+    Raises:
+        UserError: There is none, or it is not a function.
 
     >>> find("colour", "red", {"red": 0xFF0000}) == 0xFF0000
     True
@@ -38,7 +46,7 @@ def _installed(kind: str, name: str, builtin: Iterable[str]) -> Any:
 
 
 def load_object(reference: str) -> Any:
-    """What `path.py:name` refers to. The file is run once in a process, like any module."""
+    """Return the object that `path.py:name` refers to. The file is imported once per process, like any module."""
     file, _, name = reference.rpartition(":")
     if not file.endswith(".py"):
         raise UserError(f"{reference!r} is not of the form file.py:name, such as my_file.py:my_function")
@@ -70,7 +78,7 @@ def _run(title: str, path: Path) -> ModuleType:
 
 
 def _guess(name: str, known: Iterable[str]) -> str:
-    """The name, close matches, and all that there is."""
+    """Return the misspelt name, similar known names, and all known names, for an error message."""
     known = sorted(known)
     hint = did_you_mean(name, known, otherwise="", count=3)
     return f"{name!r}{f', {hint}' if hint else '.'} Known: {', '.join(known)}"

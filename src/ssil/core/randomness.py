@@ -1,4 +1,4 @@
-"""Randomness as a function of position: every draw comes from a generator keyed by where in the run it happens."""
+"""Randomness as a function of position: every draw comes from a generator keyed by its place in the run."""
 
 import hashlib
 from dataclasses import dataclass, replace
@@ -8,7 +8,7 @@ import torch
 
 @dataclass(frozen=True)
 class Randomness:
-    """Generators keyed by (seed, purpose, position). No state: the same key gives the same numbers at any time.
+    """Generators keyed by (seed, purpose, position). There is no state: the same key always gives the same numbers.
 
     >>> random = Randomness(seed=0)
     >>> a = torch.rand(2, generator=random.at("crops", 1, 0))
@@ -23,11 +23,11 @@ class Randomness:
     prefix: tuple[int | str, ...] = ()
 
     def within(self, *position: int | str) -> "Randomness":
-        """The same source, seen from inside a task, a phase, an epoch."""
+        """Return the randomness of a task, phase or epoch: its position is put before those given to `at`."""
         return replace(self, prefix=(*self.prefix, *position))
 
     def at(self, purpose: str, *position: int | str) -> torch.Generator:
-        """The CPU generator for one purpose at one position: task, phase, epoch, step, as many of them as matter."""
+        """Return the CPU generator for one purpose at one position: any of task, phase, epoch and step."""
         key = ":".join(map(str, (self.seed, purpose, *self.prefix, *position)))
         digest = hashlib.blake2b(key.encode(), digest_size=8).digest()
         return torch.Generator().manual_seed(int.from_bytes(digest) >> 1)

@@ -1,4 +1,4 @@
-"""Tensors in safetensors files. Nothing is pickled."""
+"""Reading and writing safetensors files, atomically and without pickle."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -10,15 +10,15 @@ from ssil.core.files import write_atomic
 
 
 def pack(tensors: Mapping[str, Tensor]) -> bytes:
-    """The bytes of a safetensors file; memory layouts are not kept."""
+    """Return the bytes of a safetensors file. All tensors become contiguous: memory layouts are not kept."""
     return safetensors.torch.save({name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()})
 
 
 def write_tensors(path: Path, tensors: Mapping[str, Tensor]) -> None:
-    """A safetensors file, atomically."""
+    """Write a safetensors file atomically."""
     write_atomic(path, pack(tensors))
 
 
 def read_tensors(path: Path) -> dict[str, Tensor]:
-    """The tensors of a safetensors file."""
+    """Return the tensors of a safetensors file by name."""
     return safetensors.torch.load(path.read_bytes())

@@ -1,4 +1,4 @@
-"""The exemplar memory: who gets room (`MemoryBudget`) apart from which samples stay (`Select`)."""
+"""The exemplar memory: how many samples each class keeps (`MemoryBudget`), and which ones (`Select`)."""
 
 from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
@@ -13,12 +13,12 @@ from ssil.core.classes import ClassTable
 from ssil.core.randomness import Randomness
 
 Select = Callable[[int, Tensor, int], Tensor]
-"""(class, indices of its candidates, how many at most) -> the indices to keep, the most valuable first."""
+"""(class, indices of its candidates, largest number to keep) -> the indices to keep, the most valuable first."""
 
 
 @dataclass(frozen=True)
 class Memory:
-    """The kept samples of each class, the most valuable first, as indices into the training samples (int64).
+    """The exemplars of each class, the most valuable first, as indices (int64) of training samples.
 
     >>> memory = Memory((torch.tensor([7, 3]), torch.tensor([5])))
     >>> memory.counts, memory.indices.tolist(), memory.labels.tolist(), len(memory)
@@ -29,17 +29,17 @@ class Memory:
 
     @property
     def counts(self) -> tuple[int, ...]:
-        """How many samples each class holds."""
+        """The number of exemplars of each class."""
         return tuple(map(len, self.exemplars))
 
     @property
     def indices(self) -> Tensor:
-        """All kept samples, class by class."""
+        """The indices of all exemplars, class by class."""
         return torch.cat([_nothing(), *self.exemplars])
 
     @property
     def labels(self) -> Tensor:
-        """The class of each of `indices`."""
+        """The class of each exemplar in `indices`."""
         return torch.repeat_interleave(torch.tensor(self.counts, dtype=torch.long))
 
     def __len__(self) -> int:
@@ -47,21 +47,21 @@ class Memory:
 
 
 class MemoryBudget(Protocol):
-    """How many samples each class may keep."""
+    """A rule for the number of exemplars of each class."""
 
     kind: ClassVar[str]
-    """What a record calls this rule."""
+    """The name of the rule in records."""
 
     def quotas(self, available: Sequence[int]) -> list[int]:
-        """The size of each class, in order of arrival, given how many samples it has to choose from."""
+        """Return the number of exemplars of each class, given the number of its candidates; in order of arrival."""
         ...
 
 
 @dataclass(frozen=True)
 class FixedBudget:
-    """A total that all classes share: sizes differ by at most one, the first to arrive get the extra ones.
+    """A total number of exemplars, shared equally: numbers differ by at most one, and earlier classes get the larger.
 
-    The room that a small class leaves is shared by the others.
+    What a class of few images does not use is shared by the others.
 
     >>> FixedBudget(total=10).quotas([9, 9, 9]), FixedBudget(total=10).quotas([9, 1, 9])
     ([4, 3, 3], [5, 1, 4])
@@ -71,50 +71,53 @@ class FixedBudget:
     total: int
 
     def quotas(self, available: Sequence[int]) -> list[int]:
-        """Raise all classes to the highest common level that fits, then hand out what is left, one each."""
+        """Return the largest equal share that fits; what is left of the total goes to the first classes, one each."""
         levels = range(max(available, default=0) + 1)
         level = bisect_right(levels, self.total, key=lambda level: sum(min(level, has) for has in available)) - 1
         left = self.total - sum(min(level, has) for has in available)
-        lucky = set([c for c, has in enumerate(available) if has > level][:left])
-        return [min(level, has) + (c in lucky) for c, has in enumerate(available)]
+        one_more = set([c for c, has in enumerate(available) if has > level][:left])
+        return [min(level, has) + (c in one_more) for c, has in enumerate(available)]
 
 
 @dataclass(frozen=True)
 class GrowingBudget:
-    """The same room for each class, however many there are (the paper's ring buffer)."""
+    """The same number of exemplars for each class, however many classes there are (the paper's ring buffer)."""
 
     kind: ClassVar[str] = "growing"
     per_class: int
 
     def quotas(self, available: Sequence[int]) -> list[int]:
-        """`per_class` each; all of a smaller class."""
+        """Return `per_class` for each class, or all images of a smaller class."""
         return [min(self.per_class, has) for has in available]
 
 
 @dataclass(frozen=True)
 class UnlimitedBudget:
-    """Every sample stays: joint training."""
+    """All samples are kept: joint training."""
 
     kind: ClassVar[str] = "unlimited"
 
     def quotas(self, available: Sequence[int]) -> list[int]:
-        """All that there is."""
+        """Return the number of candidates of each class."""
         return list(available)
 
 
 @dataclass(frozen=True)
 class NoBudget:
-    """No sample stays: learning without exemplars."""
+    """No sample is kept: learning without exemplars."""
 
     kind: ClassVar[str] = "nothing"
 
     def quotas(self, available: Sequence[int]) -> list[int]:
-        """Zero each."""
+        """Return 0 for each class."""
         return [0] * len(available)
 
 
 def random_selection(random: Randomness) -> Select:
-    """The first of a permutation that depends on the seed and the class alone: equal for all methods."""
+    """Return the rule that keeps the first samples of a permutation.
+
+    The permutation depends on the seed and the class only: it is the same for all methods and memory sizes.
+    """
 
     def select(label: int, candidates: Tensor, count: int) -> Tensor:
         order = torch.randperm(len(candidates), generator=random.at("exemplars", label))
@@ -124,14 +127,20 @@ def random_selection(random: Randomness) -> Select:
 
 
 def herding(features: Callable[[Tensor], Tensor]) -> Select:
-    """Each pick brings the mean of the picks closest to the class mean; `features` maps indices to (n, d)."""
+    """Return iCaRL's rule: each next exemplar brings the mean of the chosen ones closest to the class mean.
+
+    Args:
+        features: Maps the indices of n training samples to their features (n, d), which are then normalised.
+    """
 
     def select(_: int, candidates: Tensor, count: int) -> Tensor:
         unit = F.normalize(features(candidates))
         mean = unit.mean(0)
         wanted, picks = mean, list[int]()
         while len(picks) < min(count, len(candidates)):
-            closeness = unit @ wanted  # its argmax is argmin ||mean - (f + sum of picks) / k|| over unit vectors f
+            closeness = (
+                unit @ wanted
+            )  # iCaRL, Algorithm 4: its argmax is argmin ||mean - (f + sum of picks) / k|| over f
             closeness[picks] = -torch.inf
             picks.append(int(closeness.argmax()))
             wanted = wanted + mean - unit[picks[-1]]
@@ -141,7 +150,7 @@ def herding(features: Callable[[Tensor], Tensor]) -> Select:
 
 
 def by_class(indices: Tensor, labels: Tensor) -> dict[int, Tensor]:
-    """The samples at `indices`, class by class, in their order; `labels` are those of all samples.
+    """Return the `indices` of each class, in their order; `labels` are the labels of all samples.
 
     >>> by_class(torch.tensor([3, 1, 0]), labels=torch.tensor([2, 0, 1, 2]))
     {0: tensor([1]), 2: tensor([3, 0])}
@@ -153,10 +162,17 @@ def by_class(indices: Tensor, labels: Tensor) -> dict[int, Tensor]:
 def update(
     memory: Memory, arrived: Mapping[int, Tensor], classes: ClassTable, budget: MemoryBudget, select: Select
 ) -> Memory:
-    """The memory after a task that brought these samples (class -> indices).
+    """Return the memory after a task.
 
-    A class that is already held only ever loses its last samples, unless more of its images arrive: those fill
-    what room is left behind the ones it holds.
+    A class that has exemplars already keeps the first of them, as many as its new quota allows. If more images of it
+    have arrived, they fill the rest of its quota.
+
+    Args:
+        memory: The memory before the task.
+        arrived: The task's training samples: class -> indices.
+        classes: The class table after the task.
+        budget: The number of exemplars of each class.
+        select: The rule that selects exemplars among arrived samples.
     """
     held = memory.exemplars + (_nothing(),) * (classes.seen - len(memory.exemplars))
     quotas = budget.quotas([len(kept) + len(arrived.get(c, ())) for c, kept in enumerate(held)])

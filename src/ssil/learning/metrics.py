@@ -1,4 +1,4 @@
-"""From predictions to numbers: pure functions, accuracies in percent, results that JSON can hold."""
+"""Metrics: pure functions of predictions. Accuracies and shares are in percent."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,12 +15,12 @@ from ssil.core.classes import ClassTable
 
 @dataclass(frozen=True)
 class Predictions:
-    """What is kept of each test image after a task. Means over no class (old ones in task 1) are nan."""
+    """The predictions for N test images after a task. Means over the old classes are nan in the first task."""
 
     labels: Tensor
     """(N,) true classes"""
     top: Tensor
-    """(N, k) the k best classes, best first; k is 5, or all classes where they are fewer"""
+    """(N, k) the k classes of the highest scores, best first; k = min(5, number of seen classes)"""
     confidence: Tensor
     """(N,) probability of the best class"""
     score_old: Tensor
@@ -32,32 +32,38 @@ class Predictions:
     softmax_new: Tensor
     """(N,) mean probability of the new classes"""
     score_spread: Tensor
-    """(N,) root mean square of how far scores are from the mean of their group, old or new; nan where not kept"""
+    """(N,) root mean square over the classes of (score - mean score of its group, old or new); nan if unknown"""
 
     @property
     def correct(self) -> Tensor:
-        """(N,) whether the best class is the true one."""
+        """(N,) whether the best class is the true class."""
         return self.top[:, 0] == self.labels
 
 
 def top1(predictions: Predictions) -> float:
-    """The share of images whose class is the best one."""
+    """Top-1 accuracy: 100 * (images whose best class is the true class) / images."""
     return _percent(predictions.correct)
 
 
 def top5(predictions: Predictions) -> float:
-    """The share of images whose class is among the five best; 100 where there are no more than five classes."""
+    """Top-5 accuracy: 100 * (images whose true class is among the five best) / images.
+
+    It is 100 while there are at most five classes.
+    """
     return _percent((predictions.top == predictions.labels.unsqueeze(1)).any(1))
 
 
 def task_top1(predictions: Predictions, classes: ClassTable) -> list[float]:
-    """The accuracy on each task's images, the best class being taken over all tasks; nan for a task without images."""
+    """The top-1 accuracy on the images of each task, the best class being taken over all seen classes.
+
+    It is nan for a task without test images.
+    """
     task = classes.task_of()[predictions.labels]
     return [_percent(predictions.correct[task == s]) for s in range(classes.task)]
 
 
 def class_top1(predictions: Predictions, classes: ClassTable) -> list[float]:
-    """The accuracy on each class's images, by order of arrival; nan for a class without images."""
+    """The top-1 accuracy on the images of each class, in order of arrival; nan for a class without test images."""
     images, hits = (
         torch.bincount(predictions.labels, weights=weights, minlength=classes.seen).double()
         for weights in (None, predictions.correct.double())
@@ -67,9 +73,10 @@ def class_top1(predictions: Predictions, classes: ClassTable) -> list[float]:
 
 
 def interval(predictions: Predictions, level: float = 0.95) -> tuple[float, float]:
-    """Top-1 of other test images like these: the percentile bootstrap over the images, in its closed form.
+    """A confidence interval of top-1 accuracy: the percentile bootstrap over the test images, in its closed form.
 
-    Of n images drawn again, the hits are binomial. What another seed would change is not in it.
+    Its ends are the (1 - level) / 2 and (1 + level) / 2 quantiles of Binomial(images, accuracy) / images: the number of
+    correct images in a sample with replacement is binomial. The variation between seeds is not included.
     """
     from scipy.stats import binom  # takes a second to import
 
@@ -79,9 +86,10 @@ def interval(predictions: Predictions, level: float = 0.95) -> tuple[float, floa
 
 
 def calibration_error(predictions: Predictions, bins: int = 15) -> float:
-    """How far confidence is from accuracy, in points: the mean over bins of equal width, weighted by their images.
+    """The expected calibration error (Guo et al., ICML 2017), in percentage points.
 
-    A bin has its upper edge in it. This is the expected calibration error (Guo et al. 2017).
+    The sum over bins of (images in the bin / images) * |mean confidence - accuracy in the bin|. The bins have equal
+    width and include their upper edge.
     """
     edges = torch.arange(1, bins, dtype=torch.float64) / bins
     excess = predictions.confidence.double() - predictions.correct.double()
@@ -90,7 +98,7 @@ def calibration_error(predictions: Predictions, bins: int = 15) -> float:
 
 
 def confusion(predictions: Predictions, classes: ClassTable) -> list[list[int]]:
-    """Counts: a row for each true task, a column for each task of the predicted class."""
+    """The number of images by task of the true class (rows) and task of the predicted class (columns)."""
     task_of = classes.task_of()
     cells = task_of[predictions.labels] * classes.task + task_of[predictions.top[:, 0]]
     counts: list[list[int]] = torch.bincount(cells, minlength=classes.task**2).view(classes.task, -1).tolist()
@@ -98,7 +106,7 @@ def confusion(predictions: Predictions, classes: ClassTable) -> list[list[int]]:
 
 
 def newest_share(confusion: Sequence[Sequence[int]]) -> float:
-    """The share of predictions that fall on the newest task.
+    """The newest task's share of the predictions: 100 * (last column of the confusion matrix) / images.
 
     >>> newest_share([[3, 1], [1, 3]])
     50.0
@@ -107,7 +115,7 @@ def newest_share(confusion: Sequence[Sequence[int]]) -> float:
 
 
 def latest_share(teacher_ratio: Sequence[float]) -> float:
-    """The share of the latest old task in what the previous model predicts of images of new classes (Fig. 2, right).
+    """The latest old task's share of the previous model's predictions for images of new classes (Fig. 2, right).
 
     >>> latest_share([0.25, 0.75])
     75.0
@@ -116,7 +124,7 @@ def latest_share(teacher_ratio: Sequence[float]) -> float:
 
 
 class MeanScores(TypedDict):
-    """Means over all images; None where there is no old class."""
+    """Means over all images and the classes of a group; None if there is no old class."""
 
     score_old: float | None
     score_new: float
@@ -125,7 +133,7 @@ class MeanScores(TypedDict):
 
 
 def mean_scores(predictions: Predictions) -> MeanScores:
-    """How high old and new classes score on the average (Fig. 6 a-c)."""
+    """The mean score and the mean probability of old and of new classes, over all images (Fig. 6 a-c)."""
     score_old, softmax_old = _mean(predictions.score_old), _mean(predictions.softmax_old)
     return {
         "score_old": None if isnan(score_old) else score_old,
@@ -136,22 +144,22 @@ def mean_scores(predictions: Predictions) -> MeanScores:
 
 
 def score_gap(predictions: Predictions) -> float:
-    """How far new classes score above old ones, in deviations of an image's scores; nan where there is no old class.
+    """The bias to new classes: (mean score of new classes - mean score of old classes) / spread.
 
-    The difference of both means over the images (Fig. 6), divided by the root mean square of how far scores are from
-    the mean of their group in their image: what classes differ by anyway. Below zero, old classes score higher.
+    The spread is the root mean square over images and classes of (score - mean score of the class's group in the
+    image), the usual difference between classes. Below zero, old classes score higher. nan if there is no old class.
     """
     gap, spread = _mean(predictions.score_new) - _mean(predictions.score_old), _mean(predictions.score_spread.square())
-    return gap / max(sqrt(spread), 1e-12)  # finite, even if all classes score alike
+    return gap / max(sqrt(spread), 1e-12)  # finite, even if all classes have the same score
 
 
 def average(values: Sequence[float]) -> float:
-    """The mean over all tasks, the first included."""
+    """Average incremental accuracy: the mean of the accuracies after each task, the first included."""
     return fmean(values)
 
 
 def forgetting(history: Sequence[Sequence[float]]) -> float:
-    """The mean over the tasks before the last of (best earlier accuracy) - (final accuracy).
+    """The mean over the tasks s before the last of (best accuracy on s before the last task) - (final accuracy on s).
 
     `history` holds `task_top1` after each task.
 
@@ -164,9 +172,9 @@ def forgetting(history: Sequence[Sequence[float]]) -> float:
 
 
 def backward_transfer(history: Sequence[Sequence[float]]) -> float:
-    """The mean over the tasks before the last of (final accuracy) - (accuracy right after the task was learnt).
+    """The mean over the tasks s before the last of (final accuracy on s) - (accuracy on s right after task s).
 
-    `history` holds `task_top1` after each task. Below zero, later tasks have cost accuracy on earlier ones.
+    `history` holds `task_top1` after each task. Below zero, accuracy on earlier tasks has been lost.
 
     >>> backward_transfer([[90.0], [70.0, 80.0], [60.0, 85.0, 90.0]])
     -12.5
@@ -178,7 +186,7 @@ def backward_transfer(history: Sequence[Sequence[float]]) -> float:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """What the predictions after one task come to."""
+    """The metrics after one task."""
 
     top1: float
     top5: float
@@ -191,7 +199,7 @@ class Evaluation:
 
 
 def evaluate_run(predictions: Sequence[Predictions], task_sizes: Sequence[int]) -> list[Evaluation]:
-    """The numbers of a stream, from the predictions after each task that is done."""
+    """Return the metrics after each finished task of a stream."""
     bounds = tuple(accumulate(task_sizes, initial=0))
     tables = [ClassTable(("?",) * bounds[task], bounds[: task + 1]) for task in range(1, len(predictions) + 1)]
     return [_evaluation(found, classes) for found, classes in zip(predictions, tables, strict=True)]

@@ -1,1 +1,5 @@
-"""Backbones, heads, and the networks made of them."""
+"""Backbones, heads that grow with the classes, and networks made of both; initial and pretrained weights.
+
+It may import core. A network knows nothing of tasks, methods or data sets.
+Start with `network.py` (`Network` and `build`); `heads.py` has linear, cosine and proxy heads.
+"""

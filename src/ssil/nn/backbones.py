@@ -1,4 +1,4 @@
-"""The backbones by name."""
+"""Backbones by name."""
 
 from typing import Protocol
 
@@ -10,22 +10,22 @@ from ssil.nn.resnet import Backbone, Norm
 
 
 class MakeBackbone(Protocol):
-    """What makes a backbone: a function of this package, of an own file, or of an installed package."""
+    """A function that creates a backbone."""
 
     def __call__(self, in_channels: int, norm: Norm, final_relu: bool = True, /) -> Backbone:
-        """A backbone for images of so many channels; without `final_relu` its features may be negative."""
+        """Return a backbone for images of `in_channels`; without `final_relu` its features may be negative."""
         ...
 
 
 class Identity(Backbone):
-    """For features computed beforehand: vectors of `in_channels` numbers, handed on as they are."""
+    """A backbone for features that were computed beforehand: returns vectors of `in_channels` numbers unchanged."""
 
     def __init__(self, in_channels: int, norm: Norm, final_relu: bool = True):
         super().__init__()
         self.width = in_channels
 
     def forward(self, images: Tensor) -> tuple[Tensor, tuple[Tensor, ...]]:
-        """The vectors, whether they come as (B, C) or as images (B, C, 1, 1), and no stage maps."""
+        """Return the vectors (B, C), given as such or as images (B, C, 1, 1), and no stage maps."""
         return images.flatten(1), ()
 
 
@@ -41,10 +41,10 @@ BACKBONES: dict[str, MakeBackbone] = {
 
 
 def backbones() -> tuple[str, ...]:
-    """The names of the built-in backbones."""
+    """Return the names of the built-in backbones."""
     return tuple(BACKBONES)
 
 
 def find_backbone(name: str) -> MakeBackbone:
-    """The maker of a backbone: a built-in name, `my_file.py:my_function`, or an entry point of `ssil.backbones`."""
+    """Return the function for a built-in name, `my_file.py:my_function`, or an entry point of `ssil.backbones`."""
     return plugins.find("backbone", name, BACKBONES)

@@ -1,4 +1,4 @@
-"""Heads: features to logits, with one row (or more) of weights for each class, appended as classes arrive."""
+"""Heads: from features to logits, with one or more rows of weights per class, which are added as classes arrive."""
 
 from copy import deepcopy
 from math import sqrt
@@ -12,9 +12,9 @@ from ssil.nn.initialization import uniform_
 
 
 class Head(nn.Module):
-    """Features (B, width) to logits (B, classes). Starts without classes.
+    """Maps features (B, width) to logits (B, classes); has no class at first.
 
-    A kind of head gives `forward` and `new_rows`. All that is not named by `new_rows` is carried over as it is.
+    Subclasses define `forward` and `new_rows`. Parameters not named by `new_rows` stay unchanged as classes arrive.
     """
 
     weight: nn.Parameter
@@ -25,15 +25,15 @@ class Head(nn.Module):
         return len(self.weight)
 
     def forward(self, features: Tensor) -> Tensor:
-        """One logit per class."""
+        """Return one logit per class."""
         raise NotImplementedError
 
     def new_rows(self, new: int, generator: torch.Generator) -> dict[str, Tensor]:
-        """For each parameter that has a row per class, by name: the rows with which `new` classes start."""
+        """Return the initial rows of `new` classes for each parameter that has rows, by its name."""
         raise NotImplementedError
 
     def grow(self, new: int, generator: torch.Generator) -> Self:
-        """A head with `new` more classes, whose old rows are the same bit for bit; this one stays as it is."""
+        """Return a copy with `new` more classes. The rows of old classes are the same bit for bit."""
         grown = deepcopy(self)
         for name, rows in self.new_rows(new, generator).items():
             old: Tensor = getattr(self, name).detach()
@@ -41,7 +41,7 @@ class Head(nn.Module):
         return grown
 
     def without(self, label: int) -> Self:
-        """A head that has forgotten a class; this one stays as it is. What has no dimension has no row per class."""
+        """Return a copy without the rows of a class. Parameters without a dimension have no rows."""
         less = deepcopy(self)
         for name, old in self.named_parameters(recurse=False):
             if old.dim():
@@ -51,10 +51,10 @@ class Head(nn.Module):
 
 
 class LinearHead(Head):
-    """Logits W f + b. New rows start as PyTorch's linear layer does; with "zero", those after the first task at zero.
+    """Logits W f + b. New rows are initialised as PyTorch's linear layer; with "zero", at zero after the first task.
 
-    Zero is what a head allocated for all classes at the start amounts to, as in the code of SS-IL's authors: weight
-    decay has shrunk the rows of classes not yet seen to next to nothing by the time that they arrive.
+    The code of SS-IL's authors allocates the head for all classes at the start. Until a class arrives, weight decay has
+    shrunk its rows to almost zero; "zero" has the same effect.
 
     >>> head = LinearHead(width=4).grow(2, torch.Generator()).grow(3, torch.Generator())
     >>> head.classes, tuple(head(torch.ones(1, 4)).shape)
@@ -68,11 +68,11 @@ class LinearHead(Head):
         self.bias = nn.Parameter(torch.empty(0)) if bias else None
 
     def forward(self, features: Tensor) -> Tensor:
-        """W f + b."""
+        """Return W f + b."""
         return F.linear(features, self.weight, self.bias)
 
     def new_rows(self, new: int, generator: torch.Generator) -> dict[str, Tensor]:
-        """Rows of the weights and the biases."""
+        """Return rows of the weights and the biases."""
         width = self.weight.shape[1]
         rows = {"weight": torch.zeros(new, width)} | ({} if self.bias is None else {"bias": torch.zeros(new)})
         if self.init == "default" or not self.classes:
@@ -82,7 +82,7 @@ class LinearHead(Head):
 
 
 class CosineHead(Head):
-    """LUCIR's logits (Hou et al., CVPR 2019): a learnt scale times the cosine of features and row.
+    """LUCIR's logits (Hou et al., CVPR 2019): a learnt scale times the cosine of the features and a class's row.
 
     >>> head = CosineHead(width=4).grow(2, torch.Generator())
     >>> bool((head(torch.ones(1, 4)).abs() <= 1.0).all())
@@ -95,24 +95,25 @@ class CosineHead(Head):
         self.scale = nn.Parameter(torch.ones(()))  # no dimension: every parameter that has one has a row per class
 
     def cosines(self, features: Tensor) -> Tensor:
-        """The logits before scaling (B, classes)."""
+        """Return the logits before scaling (B, classes)."""
         return F.linear(F.normalize(features), F.normalize(self.weight))
 
     def forward(self, features: Tensor) -> Tensor:
-        """The scaled cosines."""
+        """Return the scaled cosines."""
         return self.scale * self.cosines(features)
 
     def new_rows(self, new: int, generator: torch.Generator) -> dict[str, Tensor]:
-        """Rows of the weights; the scale stays as it was."""
+        """Return rows of the weights; the scale stays unchanged."""
         width = self.weight.shape[1]
         return {"weight": uniform_(torch.empty(new, width), width, generator)}
 
 
 class ProxyHead(Head):
-    """PODNet's local similarity classifier (Douillard et al., ECCV 2020): several proxies for each class.
+    """PODNet's local similarity classifier (Douillard et al., ECCV 2020): several proxies per class.
 
-    Similarities are minus the squared distance of unit vectors, 2 cos - 2; a class scores their mean, weighted by
-    their softmax. The scale is learnt with the head, but only the loss applies it.
+    The similarity of features and proxy is minus the squared distance of the unit vectors, 2 cos - 2. The score of a
+    class is the mean of its proxies' similarities, weighted by their softmax. The scale is a parameter of the head that
+    only the loss uses.
 
     >>> head = ProxyHead(width=4, proxies=3).grow(2, torch.Generator())
     >>> tuple(head.weight.shape), tuple(head(torch.ones(1, 4)).shape)
@@ -125,12 +126,12 @@ class ProxyHead(Head):
         self.scale = nn.Parameter(torch.ones(()))
 
     def forward(self, features: Tensor) -> Tensor:
-        """One score per class, in [-4, 0]."""
+        """Return one score per class, in [-4, 0]."""
         cosines = F.linear(F.normalize(features), F.normalize(self.weight.flatten(0, 1)))
         similarities: Tensor = 2 * cosines.unflatten(1, self.weight.shape[:2]) - 2
         return (similarities.softmax(2) * similarities).sum(2)
 
     def new_rows(self, new: int, generator: torch.Generator) -> dict[str, Tensor]:
-        """Proxies, Kaiming-normal; the scale stays as it was."""
+        """Return proxies, Kaiming-normal; the scale stays unchanged."""
         _, proxies, width = self.weight.shape
         return {"weight": torch.randn(new, proxies, width, generator=generator) / sqrt(width)}

@@ -1,4 +1,4 @@
-"""Initial weights, drawn from one explicit generator in the order in which a module's parts were added."""
+"""Initial weights, drawn from one generator, submodule by submodule in the order of their definition."""
 
 from math import sqrt
 
@@ -11,20 +11,21 @@ from ssil.core.errors import UserError
 
 
 def initialise(module: nn.Module, generator: torch.Generator) -> None:
-    """Set every weight and buffer: convolutions Kaiming-normal (fan out), norms 1 and 0, linear layers as PyTorch does.
+    """Set all weights and buffers: convolutions Kaiming-normal (fan out), norms 1 and 0, linear layers as in PyTorch.
 
-    A module with a method `initialise(generator)` sets itself and all that is inside it, say to weights from a file.
+    A module with a method `initialise(generator)` sets its own weights and those of its submodules, for example from a
+    file. Raise UserError for a module of another kind that has weights.
     """
     if callable(own := getattr(module, "initialise", None)):
         own(generator)
         return
-    _own(module, generator)
+    _initialise_own(module, generator)
     for child in module.children():
         initialise(child, generator)
 
 
 @torch.no_grad()
-def _own(module: nn.Module, generator: torch.Generator) -> None:
+def _initialise_own(module: nn.Module, generator: torch.Generator) -> None:
     match module:
         case _ConvNd():
             nn.init.kaiming_normal_(module.weight, mode="fan_out", nonlinearity="relu", generator=generator)
@@ -43,5 +44,5 @@ def _own(module: nn.Module, generator: torch.Generator) -> None:
 
 
 def uniform_(tensor: torch.Tensor, inputs: int, generator: torch.Generator) -> torch.Tensor:
-    """Fill with U(-1/sqrt(inputs), 1/sqrt(inputs)), as PyTorch's linear layer starts its weights and its biases."""
+    """Fill a tensor from U(-1/sqrt(inputs), 1/sqrt(inputs)), as PyTorch initialises linear layers; return it."""
     return nn.init.uniform_(tensor, -1 / sqrt(inputs), 1 / sqrt(inputs), generator=generator)

@@ -1,4 +1,4 @@
-"""A network: a backbone and its head."""
+"""Networks of a backbone and a head: outputs, growth, copies, and construction."""
 
 from collections.abc import Callable
 from copy import deepcopy
@@ -17,7 +17,7 @@ from ssil.nn.resnet import Backbone, ConvNorm, Norm
 
 
 class Output(NamedTuple):
-    """What a network says of a batch: scores, the feature vector below the head, each stage's map (pre-ReLU)."""
+    """A network's output for a batch: logits, features (the input of the head), and stage maps before their ReLU."""
 
     logits: Tensor
     features: Tensor
@@ -25,7 +25,7 @@ class Output(NamedTuple):
 
 
 class Network(nn.Module):
-    """A backbone and its head."""
+    """A backbone and a head."""
 
     def __init__(self, backbone: Backbone, head: Head):
         super().__init__()
@@ -33,20 +33,20 @@ class Network(nn.Module):
         self.head = head
 
     def forward(self, images: Tensor) -> Output:
-        """Logits, features and stage maps of a batch (B, C, H, W)."""
+        """Return logits, features and stage maps of images (B, C, H, W)."""
         features, stages = self.backbone(images)
-        with torch.autocast(images.device.type, enabled=False):  # in bf16, many classes' scores would be equal
+        with torch.autocast(images.device.type, enabled=False):  # in bf16, the scores of many classes would be equal
             features = features.to(self.head.weight.dtype)
             return Output(self.head(features), features, stages)
 
     def grow(self, new: int, generator: torch.Generator) -> Self:
-        """A trainable copy whose head has `new` more classes; this network stays as it is."""
+        """Return a trainable copy whose head has `new` more classes."""
         grown = deepcopy(self)
         grown.head = self.head.grow(new, generator)
         return grown.requires_grad_(True).train()
 
     def headless(self) -> "Network":
-        """The same backbone under a head without classes: features for the price of the backbone.
+        """Return the same backbone with a head without classes, to compute features only.
 
         >>> from ssil.nn.heads import LinearHead
         >>> network = build("resnet14", LinearHead, 3, "batch", torch.Generator()).grow(10, torch.Generator()).eval()
@@ -58,7 +58,7 @@ class Network(nn.Module):
         return Network(self.backbone, LinearHead(self.head.weight.shape[-1]).to(self.head.weight))
 
     def clone(self) -> Self:
-        """A frozen copy: in eval mode, without gradients."""
+        """Return a copy in eval mode and without gradients."""
         return deepcopy(self).requires_grad_(False).eval()
 
 
@@ -71,7 +71,16 @@ def build(
     final_relu: bool = True,
     init: Pretrained | None = None,
 ) -> Network:
-    """A network without classes, in channels-last memory format, its weights drawn from the generator or as in `init`.
+    """Return a new network without classes, in channels-last memory format.
+
+    Args:
+        backbone: The backbone's name, see `find_backbone`.
+        head: Creates the head for features of the given width.
+        in_channels: Channels of the images.
+        norm: The kind of normalisation layers.
+        generator: Draws the initial weights.
+        final_relu: Whether features end with a ReLU.
+        init: The backbone's weights, instead of random ones.
 
     >>> from ssil.nn.heads import LinearHead
     >>> network = build("resnet14", LinearHead, 3, "batch", torch.Generator()).grow(10, torch.Generator())
@@ -94,9 +103,9 @@ def build(
 
 
 def folded(network: Network) -> Network:
-    """A frozen copy that computes the same with every batch norm of a `ConvNorm` folded into its convolution.
+    """Return a frozen copy whose batch norms are folded into the convolutions of their `ConvNorm`.
 
-    For computing with, never for saving: its parameters have other names and shapes.
+    The copy computes the same faster. It must not be saved: its parameters have other names and shapes.
     """
     copy = network.clone()
     for parent in list(copy.modules()):

@@ -1,4 +1,4 @@
-"""Weights to start from: a safetensors file, or a model of the Hugging Face hub; no code of theirs is ever run."""
+"""Pretrained weights from a safetensors file or the Hugging Face hub. No code that comes with them is ever run."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -15,22 +15,26 @@ from ssil.core.errors import UserError
 from ssil.nn.resnet import Backbone
 
 PICKLES = (".pt", ".pth", ".bin", ".ckpt", ".pkl", ".tar")
-PICKLED = (b"PK\x03\x04", b"\x80\x02\x8a", b"\x80\x04\x95", b"\x80\x05\x95")  # how torch's files and others begin
+PICKLED = (b"PK\x03\x04", b"\x80\x02\x8a", b"\x80\x04\x95", b"\x80\x05\x95")  # first bytes of pickles
 HUB_NAME = re.compile(r"\w[\w.-]*/\w[\w.-]*")
 HUB_FILE = "model.safetensors"
 SAME = "give weights of the same --backbone"
-COUNTER = "num_batches_tracked"  # which old files lack, and our batch norms never look at
+COUNTER = "num_batches_tracked"  # missing in old files; batch norms with a momentum don't use it
 
 
 class Pretrained(NamedTuple):
-    """Tensors by name, and where they are from."""
+    """The tensors of a weights file, and the path or hub name that it was given by."""
 
     source: str
     tensors: Mapping[str, Tensor]
 
 
 def find_pretrained(name: str) -> Path:
-    """The file that is meant: a path, or else a name of the Hugging Face hub, from which it is downloaded once."""
+    """Return the file of a path or of a Hugging Face hub name, which is downloaded once.
+
+    Raises:
+        UserError: There is no such file, or it can't be downloaded.
+    """
     path = Path(name).expanduser()
     on_hub = not path.exists() and path.suffix not in {".safetensors", *PICKLES} and HUB_NAME.fullmatch(name)
     if not on_hub and not path.is_file():
@@ -48,7 +52,7 @@ def _downloaded(name: str) -> Path:
         ) from error
     try:
         return Path(hub.hf_hub_download(name, HUB_FILE))
-    except Exception as error:  # of many kinds, by what is missing: the network, the model, its file
+    except Exception as error:  # the kind depends on what is missing: network, model or file
         reason = " ".join(str(error).split())
         raise UserError(
             f"init: {HUB_FILE} of {name} can't be had from the Hugging Face hub ({reason}); give a local file"
@@ -56,7 +60,7 @@ def _downloaded(name: str) -> Path:
 
 
 def read_pretrained(name: str) -> Pretrained:
-    """All tensors of a file (see `find_pretrained`)."""
+    """Return all tensors of a file or hub name; raise UserError if it is not a safetensors file."""
     path = find_pretrained(name)
     try:
         data = path.read_bytes()
@@ -78,22 +82,24 @@ def _conversion(path: Path) -> str:
 
 
 def load_backbone(backbone: Backbone, given: Pretrained) -> None:
-    """Set all weights and statistics of a backbone to those of a file.
+    """Set all weights and statistics of a backbone to those of a file; tensors of a head are ignored.
 
-    The file has our names or, as torchvision's and timm's have, torchvision's, behind any prefix; its head is left
-    alone. A tensor that is missing, of another shape, or one too many is refused.
+    The file may use the names of this package or those of torchvision and timm, after any prefix.
+
+    Raises:
+        UserError: A tensor is missing or has another shape, or the file's backbone has more tensors.
     """
     own = backbone.state_dict()
-    reading = _reading(own, given)
-    if reading.foreign and any(isinstance(module, nn.GroupNorm) for module in backbone.modules()):
+    name_map = _name_map(own, given)
+    if name_map.foreign and any(isinstance(module, nn.GroupNorm) for module in backbone.modules()):
         raise UserError(f"init: {given.source} is of a network with batch norm; leave out --norm group")
     for name, tensor in own.items():
-        if (key := reading.key(name)) in given.tensors:
+        if (key := name_map.key(name)) in given.tensors:
             _check(name, key, tensor, given)
             tensor.copy_(given.tensors[key])
         elif not name.endswith(COUNTER):
             raise UserError(f"init: {given.source} lacks {key}; {SAME}")
-    for key in reading.left_over(given.tensors):
+    for key in name_map.left_over(given.tensors):
         raise UserError(f"init: {given.source} has {key}, which the backbone has not; {SAME}")
 
 
@@ -108,7 +114,7 @@ def _check(name: str, key: str, wanted: Tensor, given: Pretrained) -> None:
 
 
 def _stem_cure(there: Tensor, wanted: Tensor) -> str:
-    """For a first kernel of another shape."""
+    """Return the advice for a first convolution of another shape."""
     if there.shape[2:] != wanted.shape[2:]:
         return "resnet18 begins with a kernel of 7x7, the others with one of 3x3: give another --backbone"
     if len(there) == len(wanted):
@@ -116,27 +122,27 @@ def _stem_cure(there: Tensor, wanted: Tensor) -> str:
     return SAME
 
 
-class _Reading(NamedTuple):
-    """A way to read a file: a prefix, and by our own name of a tensor the one that follows the prefix."""
+class _NameMap(NamedTuple):
+    """The tensor names of a file: a prefix, and for each of our names the name that follows the prefix."""
 
     prefix: str
     names: Mapping[str, str]
 
     @property
     def foreign(self) -> bool:
-        """Whether the names are not our own."""
+        """Whether the names differ from ours."""
         return any(own != name for own, name in self.names.items())
 
     def key(self, own: str) -> str:
-        """What the file calls a tensor of ours."""
+        """Return the file's name of one of our tensors."""
         return self.prefix + self.names[own]
 
     def lacking(self, tensors: Mapping[str, Tensor]) -> int:
-        """How many of our tensors are not there."""
+        """Return the number of our tensors that the file lacks."""
         return sum(self.key(own) not in tensors for own in self.names if not own.endswith(COUNTER))
 
     def left_over(self, keys: Iterable[str]) -> Iterator[str]:
-        """What looks like a part of the backbone and is none: a deeper network has more blocks of the same names."""
+        """Yield names of a backbone that are not ours: a deeper network has more blocks of the same names."""
         parts, known = set(map(_part, self.names.values())), set(map(self.key, self.names))
         for key in keys:
             if key.startswith(self.prefix) and key not in known and _part(key.removeprefix(self.prefix)) in parts:
@@ -144,30 +150,30 @@ class _Reading(NamedTuple):
 
 
 def _part(name: str) -> str:
-    """A name's first word without its number: the layer of layer4.1.conv1.weight."""
+    """Return a name's first word without its number: "layer" for layer4.1.conv1.weight."""
     return name.partition(".")[0].rstrip("0123456789")
 
 
-def _reading(own: Iterable[str], given: Pretrained) -> _Reading:
-    """The way to read a file in which it lacks the fewest of our tensors."""
+def _name_map(own: Iterable[str], given: Pretrained) -> _NameMap:
+    """Return the naming and prefix under which the file lacks the fewest of our tensors."""
     ours, theirs = {name: name for name in own}, {name: torchvision_name(name) for name in own}
-    readings = [
-        _Reading(prefix, names)
+    candidates = [
+        _NameMap(prefix, names)
         for names in ([ours] if ours == theirs else [ours, theirs])
         for prefix in _prefixes(names.values(), given.tensors)
     ]
-    if not readings:
+    if not candidates:
         there = ", ".join([*given.tensors][:3])
         raise UserError(f"init: {given.source} has nothing of the backbone, but {there}; {SAME}")
-    best, *others = sorted(readings, key=lambda reading: reading.lacking(given.tensors))
-    whole = [reading.prefix for reading in (best, *others) if not reading.lacking(given.tensors)]
+    best, *others = sorted(candidates, key=lambda candidate: candidate.lacking(given.tensors))
+    whole = [one.prefix for one in (best, *others) if not one.lacking(given.tensors)]
     if len(whole) > 1:
         raise UserError(f"init: {given.source} holds several networks, {' and '.join(whole)}; save one of them alone")
     return best
 
 
 def _prefixes(names: Iterable[str], keys: Iterable[str]) -> list[str]:
-    """What stands before our names in a file's, if it ends a word."""
+    """Return the prefixes that are followed by one of our names in a file, if they end with a separator."""
     found = {key.removesuffix(name) for key in keys for name in names if key.endswith(name)}
     return sorted(prefix for prefix in found if not prefix or prefix[-1] in "./")
 
@@ -187,7 +193,7 @@ _PARTS = {
 
 
 def torchvision_name(name: str) -> str:
-    """What torchvision and timm call a tensor of our ResNets.
+    """Return the name in torchvision and timm of a tensor of our ResNets.
 
     >>> torchvision_name("stem.0.conv.weight"), torchvision_name("stages.3.0.shortcut.norm.running_var")
     ('conv1.weight', 'layer4.0.downsample.1.running_var')

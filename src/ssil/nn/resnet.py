@@ -1,6 +1,6 @@
-"""Residual networks (He et al., CVPR 2016), whose stage maps are handed out before the stage's last ReLU.
+"""Residual networks (He et al., CVPR 2016) that also return the map of each stage before its last ReLU.
 
-That ReLU comes at the input of the next stage, and before pooling: numerically an ordinary ResNet.
+That ReLU is applied at the input of the next stage, or before pooling: numerically this is an ordinary ResNet.
 """
 
 from itertools import pairwise
@@ -13,17 +13,17 @@ Norm = Literal["batch", "group"]
 
 
 class Backbone(nn.Module):
-    """Images (B, C, H, W) to (features (B, width), each stage's map before its ReLU)."""
+    """Base class of backbones: maps images (B, C, H, W) to features (B, width) and stage maps."""
 
     width: int
 
     def forward(self, images: Tensor) -> tuple[Tensor, tuple[Tensor, ...]]:
-        """Features and stage maps."""
+        """Return the features, and the map of each stage before its ReLU."""
         raise NotImplementedError
 
 
 class ConvNorm(nn.Module):
-    """A convolution without bias, then its norm: the unit that `folded` folds."""
+    """A convolution without bias and its normalisation, which `network.folded` can fold into one convolution."""
 
     def __init__(self, inputs: int, outputs: int, kernel: int, stride: int, norm: Norm):
         super().__init__()
@@ -31,13 +31,13 @@ class ConvNorm(nn.Module):
         self.norm = nn.BatchNorm2d(outputs) if norm == "batch" else nn.GroupNorm(groups(outputs), outputs)
 
     def forward(self, x: Tensor) -> Tensor:
-        """The normalised map."""
+        """Return the normalised map."""
         normalised: Tensor = self.norm(self.conv(x))
         return normalised
 
 
 def groups(channels: int) -> int:
-    """Groups of at least four channels, and at most 32 groups.
+    """Return the number of groups for group norm: at most 32, of at least four channels each.
 
     >>> [groups(channels) for channels in (16, 32, 64, 512)]
     [4, 8, 16, 32]
@@ -46,7 +46,7 @@ def groups(channels: int) -> int:
 
 
 class BasicBlock(nn.Module):
-    """Two 3x3 convolutions and a shortcut. The ReLU comes at the input, so that sums leave the block without theirs."""
+    """Two 3x3 convolutions and a shortcut. The ReLU is at the input: the sum leaves the block without one."""
 
     def __init__(self, inputs: int, outputs: int, stride: int, norm: Norm):
         super().__init__()
@@ -56,8 +56,8 @@ class BasicBlock(nn.Module):
         self.shortcut = nn.Identity() if same else ConvNorm(inputs, outputs, 1, stride, norm)
 
     def forward(self, x: Tensor) -> Tensor:
-        """The sum of both paths, for a map x before its ReLU."""
-        x = F.relu(x)  # never in place: x may be a stage's map, which the caller keeps
+        """Return the sum of both paths for a map `x` before its ReLU."""
+        x = F.relu(x)  # not in place: x may be a stage map, which the caller keeps
         hidden = F.relu(self.first(x), inplace=True)
         total: Tensor = self.second(hidden).add_(self.shortcut(x))
         return total
@@ -76,7 +76,7 @@ class ResNet(Backbone):
         )
 
     def forward(self, images: Tensor) -> tuple[Tensor, tuple[Tensor, ...]]:
-        """Features (B, width), and the map of each stage before its ReLU."""
+        """Return the features (B, width), and the map of each stage before its ReLU."""
         maps = [self.stem(images)]
         for stage in self.stages:
             maps.append(stage(maps[-1]))
@@ -85,20 +85,20 @@ class ResNet(Backbone):
 
 
 def _stage(inputs: int, outputs: int, depth: int, norm: Norm) -> nn.Sequential:
-    """The first block halves the resolution where the number of channels grows."""
+    """Return `depth` blocks; the first one halves the resolution if the number of channels grows."""
     first = BasicBlock(inputs, outputs, 1 if inputs == outputs else 2, norm)
     return nn.Sequential(first, *(BasicBlock(outputs, outputs, 1, norm) for _ in range(depth - 1)))
 
 
 def resnet18(in_channels: int, norm: Norm, final_relu: bool = True) -> ResNet:
     """ResNet-18 for photographs of about 224 pixels."""
-    # The stem's ReLU comes after the max-pooling, with which it commutes: a quarter of the work.
+    # The stem's ReLU comes after the max-pooling, with which it commutes: a quarter of the computation.
     stem = nn.Sequential(ConvNorm(in_channels, 64, 7, 2, norm), nn.MaxPool2d(3, stride=2, padding=1))
     return ResNet(stem, (64, 128, 256, 512), 2, norm, final_relu)
 
 
 def resnet18_small(in_channels: int, norm: Norm, final_relu: bool = True) -> ResNet:
-    """ResNet-18 for pictures of 32 to 64 pixels: a 3x3 stem and no max-pooling."""
+    """ResNet-18 for images of 32 to 64 pixels: a 3x3 stem and no max-pooling."""
     return ResNet(ConvNorm(in_channels, 64, 3, 1, norm), (64, 128, 256, 512), 2, norm, final_relu)
 
 
@@ -107,20 +107,20 @@ def _slim(in_channels: int, norm: Norm, final_relu: bool, depth: int) -> ResNet:
 
 
 def resnet8(in_channels: int, norm: Norm, final_relu: bool = True) -> ResNet:
-    """Three stages of one block, 16/32/64 channels, for pictures of about 32 pixels."""
+    """Three stages of one block, 16/32/64 channels, for images of about 32 pixels."""
     return _slim(in_channels, norm, final_relu, depth=1)
 
 
 def resnet14(in_channels: int, norm: Norm, final_relu: bool = True) -> ResNet:
-    """Three stages of two blocks, 16/32/64 channels, for pictures of about 32 pixels."""
+    """Three stages of two blocks, 16/32/64 channels, for images of about 32 pixels."""
     return _slim(in_channels, norm, final_relu, depth=2)
 
 
 def resnet20(in_channels: int, norm: Norm, final_relu: bool = True) -> ResNet:
-    """Three stages of three blocks, 16/32/64 channels, for pictures of about 32 pixels."""
+    """Three stages of three blocks, 16/32/64 channels, for images of about 32 pixels."""
     return _slim(in_channels, norm, final_relu, depth=3)
 
 
 def resnet32(in_channels: int, norm: Norm, final_relu: bool = True) -> ResNet:
-    """Three stages of five blocks, 16/32/64 channels, for pictures of about 32 pixels."""
+    """Three stages of five blocks, 16/32/64 channels, for images of about 32 pixels."""
     return _slim(in_channels, norm, final_relu, depth=5)
