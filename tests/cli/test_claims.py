@@ -1,4 +1,4 @@
-"""`ssil claims` and `ssil paper` from the first run to the last figure, on a ground of one's own that takes no time."""
+"""`ssil claims` and `ssil paper` from the first run to the last figure, with a user's own preset that takes no time."""
 
 import csv
 import re
@@ -9,7 +9,7 @@ import pytest
 import tiny_runs
 from ssil.cli import main
 
-GROUND = """
+PRESET = """
 title = "patterns"
 classes = 20
 exemplars = [1, 2, 3]
@@ -25,9 +25,9 @@ threads = 1
 
 @pytest.fixture(scope="module")
 def preset(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("ground")
+    folder = tmp_path_factory.mktemp("preset")
     dataset = tiny_runs.patterns(folder / "patterns.npz", (8,) * 20)
-    (folder / "mine.toml").write_text(GROUND.format(dataset=dataset, backbone=Path(tiny_runs.__file__)))
+    (folder / "mine.toml").write_text(PRESET.format(dataset=dataset, backbone=Path(tiny_runs.__file__)))
     return folder / "mine.toml"
 
 
@@ -74,7 +74,7 @@ def test_runs_with_other_settings_are_no_evidence(root: Path, preset: Path, capf
         assert main(["claims", "--data", str(preset), "--out", str(root), "--quick", "--read-only"]) == 2
     finally:
         preset.write_text(before)
-    assert "no run that says something of these claims, not even mine/base-fixed-t10-2/" in capfd.readouterr().err
+    assert "no run that these claims need, not even mine/base-fixed-t10-2/" in capfd.readouterr().err
 
 
 @pytest.mark.slow
@@ -83,9 +83,9 @@ def test_figures_are_made_of_the_runs_that_there_are(
 ) -> None:
     assert main(["paper", "all", "--data", str(preset), "--out", str(root), "--read-only"]) == 0
     said = capfd.readouterr().out
-    pictures = sorted(file.stem for file in (root / "mine/figures").glob("*.png"))
+    names = sorted(file.stem for file in (root / "mine/figures").glob("*.png"))
     core = ["fig1", "fig2-left", "fig2-right", "fig3", "fig4", "fig6", "fig7", "fig8-top1", "fig8-top5", "fig9"]
-    assert set(core) <= set(pictures)
+    assert set(core) <= set(names)
     assert "fig-s6: its runs have not been made" in said
     assert "fig-s2: lacks 42 of 45 lines, the first is iCaRL in base-fixed-t10-1\n" in said
     tables = {file.name for file in (root / "mine/tables").iterdir()}

@@ -10,9 +10,9 @@ import pytest
 from ssil.benchmark.record import Record, TaskRecord, summarise
 from ssil.benchmark.results import Run
 from ssil.cli.claims import QUICK, _numbers
-from ssil.reproduction.conditions import HIGH, LOW, MIDDLE, Condition
 from ssil.reproduction.evidence import Evidence, MissingError
 from ssil.reproduction.paper_claims import CLAIMS, Claim, check
+from ssil.reproduction.paper_scenarios import HIGH, LOW, MIDDLE, Condition
 from ssil.reproduction.presets import find_preset
 from ssil.reproduction.rows import BRANCH, LINES
 from ssil.reproduction.verdicts import Verdict
@@ -157,9 +157,9 @@ def test_a_deficit_that_shrinks_is_no_gap_that_widens() -> None:
 
 def test_joint_training_alone_makes_no_column() -> None:
     lines = ("SS-IL", "Joint")
-    for there, begun in ((("Joint",), False), (lines, True)):
+    for there, expected in ((("Joint",), False), (lines, True)):
         evidence = MadeUp(Path(), find_preset("glyphs"), (0,), {line: Facts() for line in there})
-        assert evidence.begun(Condition(), lines) is begun
+        assert evidence.has_any(Condition(), lines) is expected
 
 
 @pytest.mark.parametrize("claim", CLAIMS, ids=lambda claim: str(claim.number))

@@ -7,25 +7,24 @@ import pytest
 
 from ssil.benchmark.record import Record, write_record
 from ssil.core.errors import UserError
-from ssil.reproduction.conditions import ALL, HIGH, LOW, Condition, setting
 from ssil.reproduction.evidence import Evidence, MissingError, Need, cells
 from ssil.reproduction.paper_claims import CLAIMS
-from ssil.reproduction.paper_scenarios import scenarios
+from ssil.reproduction.paper_scenarios import ALL, HIGH, LOW, Condition, scenarios, setting
 from ssil.reproduction.presets import FOLDER, find_preset
 from ssil.reproduction.rows import LINES, ROWS
 
-GROUNDS = sorted(file.stem for file in FOLDER.glob("*.toml"))
+PRESETS = sorted(file.stem for file in FOLDER.glob("*.toml"))
 
 
-@pytest.mark.parametrize("name", GROUNDS)
+@pytest.mark.parametrize("name", PRESETS)
 @pytest.mark.parametrize("row", ROWS)
-def test_every_row_is_a_valid_run_on_every_ground(name: str, row: str) -> None:
+def test_every_row_is_a_valid_run_on_every_preset(name: str, row: str) -> None:
     _, settings = find_preset(name).cell(Condition(), row, 0).described()
     assert settings["method"] == ROWS[row]["method"].partition(",")[0]
 
 
 @pytest.mark.parametrize("name", ["imagenet", "landmark-v2-1k", "landmark-v2-10k"])
-def test_the_paper_s_own_grounds_are_its_scenarios(name: str) -> None:
+def test_the_paper_s_own_presets_are_its_scenarios(name: str) -> None:
     preset = find_preset(name)
     wanted = [scenario for scenario in scenarios() if scenario.dataset == name]
     made = [preset.cell(condition, "ssil", 0).settings for condition in ALL]
@@ -42,7 +41,7 @@ def test_a_memory_is_stated_per_class() -> None:
     assert growing.folder == Path("glyphs/base-growing-t10-4/ssil-2")
 
 
-def test_a_ground_of_one_s_own(tmp_path: Path) -> None:
+def test_a_preset_of_one_s_own(tmp_path: Path) -> None:
     file = tmp_path / "mine.toml"
     file.write_text('title = "mine"\nclasses = 10\nexemplars = [1, 2, 3]\n[settings]\ndataset = "digits"\n')
     assert find_preset(str(file)).cell(Condition(), "ft", 0).settings["memory"] == 20
@@ -62,7 +61,7 @@ def test_a_ground_of_one_s_own(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_a_bad_ground_is_refused(text: str, reason: str, tmp_path: Path) -> None:
+def test_a_bad_preset_is_refused(text: str, reason: str, tmp_path: Path) -> None:
     (tmp_path / "mine.toml").write_text(text)
     with pytest.raises(UserError, match=reason):
         find_preset(str(tmp_path / "mine.toml"))

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from ssil.reproduction.conditions import Condition, setting
+from ssil.reproduction.paper_scenarios import Condition, setting
 from ssil.reproduction.presets import find_preset
 from ssil.reproduction.published import Accuracy, published
 from ssil.reproduction.rows import LINES, SUPPLEMENT, TABLE_1

@@ -9,11 +9,10 @@ import pytest
 from ssil.benchmark.results import find_runs
 from ssil.reporting.headline_table import headline
 from ssil.reporting.sections import sections
-from ssil.reproduction.claims_table import findings_table
 from ssil.reproduction.evidence import Evidence
-from ssil.reproduction.items import ITEMS
-from ssil.reproduction.paper_claims import CLAIMS, check
+from ssil.reproduction.paper_claims import CLAIMS, check, findings_table
 from ssil.reproduction.presets import find_preset
+from ssil.reproduction.tables_and_figures import ITEMS
 
 ROOT = Path(__file__).parents[2]
 CORE = (*range(2, 9), 13, 14)

@@ -1,4 +1,4 @@
-"""`ssil claims`: whether what the paper says holds."""
+"""`ssil claims`: check the paper's claims."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import App, Parameter
 
 from ssil.cli.grid import DataRoot, DryRun, Jobs, Out, ReadOnly
-from ssil.cli.terminal import console, table
+from ssil.cli.paper import terminal_table
+from ssil.cli.terminal import console
 from ssil.core.errors import UserError
 
 if TYPE_CHECKING:
@@ -15,17 +16,19 @@ if TYPE_CHECKING:
 
 app = App(
     name="claims",
-    help_epilogue="""Each claim is a number, or several, that must lie in a range; over seeds it has
-a 95 % interval (Student's t, paired by seed). It holds if the interval lies in
-the range, does not hold if it lies outside, and else there is not enough
-evidence. One seed has no interval: its verdicts are indicative.
+    help_epilogue="""Each claim is about one or several numbers that must lie in a range; over seeds
+a number has a 95 % interval (Student's t, paired by seed). The claim holds if
+the interval lies inside the range, does not hold if it lies outside, and
+otherwise there is not enough evidence. One seed has no interval: its verdicts
+are indicative.
 
-Runs that are done are not run again. The findings are kept beside them as
+Finished runs are not repeated. The findings are written beside them, to
 claims.md and claims.csv.
 
-Data: glyphs (synthetic, needs nothing), cifar100, cifar100-uneven, omniglot, or
-at the paper's scale imagenet, landmark-v2-1k, landmark-v2-10k; or a file of
-your own, like those in src/ssil/reproduction/preset_files/.
+Presets for --data: glyphs (synthetic, needs no download), cifar100,
+cifar100-uneven, omniglot, or at the paper's scale imagenet, landmark-v2-1k,
+landmark-v2-10k; or a file of your own, like those in
+src/ssil/reproduction/preset_files/.
 
 Examples:
   ssil claims --quick --jobs 2
@@ -39,12 +42,12 @@ QUICK = "2-8,13,14"
 @app.default
 def claims(
     *,
-    data: Annotated[str, Parameter(help="on which data, see below")] = "glyphs",
+    data: Annotated[str, Parameter(help="preset: a data set with its settings, see below")] = "glyphs",
     seeds: Annotated[int | None, Parameter(help="runs with seeds 0 to SEEDS - 1 (default: 3)")] = None,
-    claims: Annotated[str | None, Parameter(help="only these, such as 1,4-8 (default: all)")] = None,
+    claims: Annotated[str | None, Parameter(help="only these claims, such as 1,4-8 (default: all)")] = None,
     quick: Annotated[
         bool,
-        Parameter(negative="", show_default=False, help=f"if not told otherwise one seed, and the core claims {QUICK}"),
+        Parameter(negative="", show_default=False, help=f"by default one seed, and the core claims {QUICK}"),
     ] = False,
     jobs: Jobs = 1,
     out: Out = Path("runs/paper"),
@@ -52,7 +55,7 @@ def claims(
     dry_run: DryRun = False,
     read_only: ReadOnly = False,
 ) -> None:
-    """Check the paper's 20 claims: run what they need, and say which hold."""
+    """Check the paper's 20 claims: run what they need, and print which hold."""
     numbers = _numbers(claims or (QUICK if quick else "1-20"))
     count = (1 if quick else 3) if seeds is None else seeds
     from ssil.cli.grid_display import run_missing  # brings torch
@@ -61,21 +64,21 @@ def claims(
     from ssil.reproduction.presets import find_preset
 
     preset, asked = find_preset(data), [claim for claim in CLAIMS if claim.number in numbers]
-    needed = cells(preset.at(data_root), [need for claim in asked for need in claim.needs], range(count))
+    needed = cells(preset.with_data_root(data_root), [need for claim in asked for need in claim.needs], range(count))
     complete = read_only or run_missing(needed, out, jobs, dry_run)
     if dry_run:
         return
     evidence = Evidence(out, preset, tuple(range(count)))
     findings = [finding for claim in asked for finding in check(claim, evidence)]
     if not any(finding.effects for finding in findings):
-        raise UserError(f"out: {out} has no run that says something of these claims, not even {findings[0].missing}")
-    _tell(findings, out / preset.name)
+        raise UserError(f"out: {out} has no run that these claims need, not even {findings[0].missing}")
+    _write(findings, out / preset.name)
     if not complete:
         raise SystemExit(1)
 
 
 def _numbers(text: str) -> set[int]:
-    """Numbers and ranges of them.
+    """Return the numbers in a list of numbers and ranges.
 
     >>> sorted(_numbers("1,4-6"))
     [1, 4, 5, 6]
@@ -90,17 +93,15 @@ def _numbers(text: str) -> set[int]:
     return found
 
 
-def _tell(findings: Sequence["Finding"], folder: Path) -> None:
-    from ssil.reproduction.claims_table import findings_table, tally
+def _write(findings: Sequence["Finding"], folder: Path) -> None:
+    """Print the findings, and write them to claims.md and claims.csv."""
+    from ssil.reproduction.paper_claims import findings_table, tally
 
-    made = findings_table(findings)
+    found = findings_table(findings)
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "claims.md").write_text(made.markdown())
-    (folder / "claims.csv").write_text(made.csv())
-    shown = table(*made.header, words=len(made.header))
-    for row in made.rows:
-        shown.add_row(*row)
+    (folder / "claims.md").write_text(found.markdown())
+    (folder / "claims.csv").write_text(found.csv())
     screen = console()
-    screen.print(shown)
+    screen.print(terminal_table(found))
     screen.print(tally(findings))
     screen.print(f"kept in {folder / 'claims.md'} and {folder / 'claims.csv'}")

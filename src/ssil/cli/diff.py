@@ -1,4 +1,4 @@
-"""`ssil diff`: two runs side by side."""
+"""`ssil diff`: compare two runs."""
 
 from collections.abc import Iterator
 from dataclasses import asdict
@@ -17,7 +17,7 @@ from ssil.reporting.headline_table import COLUMNS
 
 app = App(
     name="diff",
-    help_epilogue="""Settings, then results as they were after the last task that both have done.
+    help_epilogue="""Settings, then results after the last task that both runs have finished.
 
 Examples:
   ssil diff runs/ft runs/ssil
@@ -25,13 +25,13 @@ Examples:
 )
 
 SHOWN = 60
-"""Characters of a setting's value."""
+"""Largest number of characters of a setting's value."""
 
 
 @app.default
 def diff(
     first: Annotated[Path, Parameter(help="the --out directory of a run")],
-    second: Annotated[Path, Parameter(help="that of another")],
+    second: Annotated[Path, Parameter(help="the --out directory of another run")],
     /,
     *,
     json: Json = False,
@@ -56,14 +56,14 @@ def _tables(found: Difference) -> Iterator[Table]:
 
 
 def _settings(settings: dict[str, tuple[Any, Any]]) -> Table:
-    made = table("setting", "A", "B", words=3)
+    shown = table("setting", "A", "B", words=3)
     for name, values in settings.items():
-        made.add_row(escape(name), *(escape(_short(value)) for value in values))
-    return made
+        shown.add_row(escape(name), *(escape(_short(value)) for value in values))
+    return shown
 
 
 def _short(value: Any) -> str:
-    """A value as far as there is room.
+    """Return a value as text of at most `SHOWN` characters.
 
     >>> _short(None), _short([1, 2]), len(_short(list(range(100)))) == SHOWN
     ('-', '1, 2', True)
@@ -73,11 +73,11 @@ def _short(value: Any) -> str:
 
 
 def _results(results: dict[str, tuple[float, float]], tasks: int) -> Table:
-    made = table(f"after task {tasks}", "A", "B", "B - A")
+    shown = table(f"after task {tasks}", "A", "B", "B - A")
     for column in COLUMNS:
         ours, theirs = results[column.key]
-        made.add_row(column.title, f"{ours:.2f}", f"{theirs:.2f}", f"{theirs - ours:+.2f}")
-    return made
+        shown.add_row(column.title, f"{ours:.2f}", f"{theirs:.2f}", f"{theirs - ours:+.2f}")
+    return shown
 
 
 def _sentences(found: Difference) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""`ssil paper`: its tables and figures, made again."""
+"""`ssil paper`: reproduce the paper's tables and figures."""
 
 from collections.abc import Iterable, Sequence
 from fnmatch import fnmatch
@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import App, Parameter
+from rich.table import Table as RichTable
 
 from ssil.cli.grid import DataRoot, DryRun, Jobs, Out, ReadOnly
 from ssil.cli.terminal import console, table
@@ -14,19 +15,19 @@ from ssil.core.errors import UserError, did_you_mean
 if TYPE_CHECKING:
     from ssil.reporting.text_tables import Table
     from ssil.reproduction.evidence import Evidence, Need
-    from ssil.reproduction.items import Item
     from ssil.reproduction.presets import Preset
+    from ssil.reproduction.tables_and_figures import Item
 
 app = App(
     name="paper",
     help_epilogue="""Without a name: the list of tables and figures, and how many runs each needs.
 
-A table's cells are "ours / the paper's". With --scale small, data that a laptop
-can learn stand in for the paper's: CIFAR-100 for ImageNet, CIFAR-100 with an
-uneven number of images a class for Landmark-v2-1K, Omniglot's first 1,000
-classes for Landmark-v2-10K, with the same T; docs/paper.md has the mapping.
-Runs that are done are not run again; what can be made of those that are done
-is made.
+A table's cells are "ours / the paper's". With --scale small, smaller data sets
+that a laptop can learn replace the paper's, with the same T: CIFAR-100 for
+ImageNet, CIFAR-100 with an uneven number of images per class for
+Landmark-v2-1K, Omniglot's first 1,000 classes for Landmark-v2-10K (see
+docs/paper.md). Finished runs are not repeated; tables and figures are made
+from the finished runs, even if some are missing.
 
 Examples:
   ssil paper
@@ -46,11 +47,13 @@ def paper(
         Literal["imagenet", "landmark-v2-1k", "landmark-v2-10k"], Parameter(help="the paper's data")
     ] = "imagenet",
     scale: Annotated[
-        Literal["paper", "small"], Parameter(help="the paper's own data, or what stands for them")
+        Literal["paper", "small"], Parameter(help="the paper's own data sets, or small ones in their place")
     ] = "paper",
-    data: Annotated[str | None, Parameter(help="other data, see `ssil claims --help`; takes the place of both")] = None,
+    data: Annotated[
+        str | None, Parameter(help="another preset, see `ssil claims --help`; overrides --dataset and --scale")
+    ] = None,
     only: Annotated[
-        str | None, Parameter(help="only the columns of this name, or pattern of names: base-fixed-t10-10, *-t10-*")
+        str | None, Parameter(help="only columns whose name matches, such as base-fixed-t10-10 or *-t10-*")
     ] = None,
     seeds: Annotated[int, Parameter(help="runs with seeds 0 to SEEDS - 1")] = 1,
     jobs: Jobs = 1,
@@ -59,7 +62,7 @@ def paper(
     dry_run: DryRun = False,
     read_only: ReadOnly = False,
 ) -> None:
-    """List the paper's tables and figures, or run what they need and make them."""
+    """List the paper's tables and figures, or run what they need and write them."""
     from ssil.cli.grid_display import run_missing  # brings torch and matplotlib
     from ssil.reproduction.evidence import Evidence, cells
     from ssil.reproduction.presets import find_preset
@@ -69,17 +72,17 @@ def paper(
     if not chosen:
         _list()
         return
-    needed = cells(preset.at(data_root), _needs(chosen, preset, only), range(seeds))
+    needed = cells(preset.with_data_root(data_root), _needs(chosen, preset, only), range(seeds))
     complete = read_only or run_missing(needed, out, jobs, dry_run)
     if dry_run:
         return
-    _make(chosen, Evidence(out, preset, tuple(range(seeds))))
+    _write(chosen, Evidence(out, preset, tuple(range(seeds))))
     if not complete:
         raise SystemExit(1)
 
 
 def _chosen(names: Sequence[str]) -> "Sequence[Item]":
-    from ssil.reproduction.items import ITEMS
+    from ssil.reproduction.tables_and_figures import ITEMS
 
     known = {item.name: item for item in ITEMS}
     if "all" in names:
@@ -96,21 +99,22 @@ def _needs(items: "Iterable[Item]", preset: "Preset", only: str | None) -> "list
     wanted = [need for need, name in columns.items() if fnmatch(name, only or "*")]
     if only and not wanted:
         there = ", ".join(dict.fromkeys(columns.values())) or "none"
-        raise UserError(f"only: {only!r} names no column of what is asked for; there are {there}")
+        raise UserError(f"only: {only!r} names no column of these tables and figures; there are {there}")
     return wanted
 
 
 def _list() -> None:
-    from ssil.reproduction.items import ITEMS
+    from ssil.reproduction.tables_and_figures import ITEMS
 
-    made = table("name", "what it shows", "runs", words=2)
+    listed = table("name", "what it shows", "runs", words=2)
     for item in ITEMS:
-        made.add_row(item.name, item.title, str(len({need.run for need in item.needs})))
-    console().print(made)
-    console().print("runs: for one seed and one of the data; `ssil paper NAME --dry-run` lists them")
+        listed.add_row(item.name, item.title, str(len({need.run for need in item.needs})))
+    console().print(listed)
+    console().print("runs: for one seed and one data set; `ssil paper NAME --dry-run` lists them")
 
 
-def _make(items: "Iterable[Item]", evidence: "Evidence") -> None:
+def _write(items: "Iterable[Item]", evidence: "Evidence") -> None:
+    """Write the tables and figures whose runs exist, and print tables, file names and what is missing."""
     from ssil.reporting.figures.style import save
     from ssil.reproduction.evidence import MissingError
 
@@ -121,12 +125,10 @@ def _make(items: "Iterable[Item]", evidence: "Evidence") -> None:
         except MissingError:
             screen.print(f"{item.name}: its runs have not been made")
             continue
-        for end, made in tables.items():
+        for end, found in tables.items():
             path = folder / "tables" / "-".join(filter(None, (item.name, end)))
-            path.parent.mkdir(parents=True, exist_ok=True)
-            for kind, text in (("md", made.markdown()), ("tex", made.latex()), ("csv", made.csv())):
-                path.with_name(f"{path.name}.{kind}").write_text(text)
-            screen.print(_shown(item.title, made))
+            _write_table(found, path)
+            screen.print(terminal_table(found, item.title))
             screen.print(f"{item.name}: {path}.md, .tex, .csv")
         absent = [need for need in item.needs if not evidence.has(need.condition, need.line)]
         if absent:
@@ -138,8 +140,15 @@ def _make(items: "Iterable[Item]", evidence: "Evidence") -> None:
             screen.print(f"{item.name}: {path}.png, .svg, .pdf")
 
 
-def _shown(title: str, made: "Table") -> object:
-    shown = table(*made.header, words=made.words, title=title)
-    for row in made.rows:
+def _write_table(found: "Table", path: Path) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    for suffix, text in (("md", found.markdown()), ("tex", found.latex()), ("csv", found.csv())):
+        path.with_name(f"{path.name}.{suffix}").write_text(text)
+
+
+def terminal_table(found: "Table", title: str | None = None) -> RichTable:
+    """Return a text table for printing."""
+    shown = table(*found.header, words=found.words, title=title)
+    for row in found.rows:
         shown.add_row(*row)
     return shown

@@ -1,4 +1,4 @@
-"""`ssil report`: runs as a page to look at."""
+"""`ssil report`: an HTML page of the results of runs."""
 
 import sys
 from pathlib import Path
@@ -13,8 +13,9 @@ from ssil.core.files import replacing
 
 app = App(
     name="report",
-    help_epilogue="""Runs that differ in their seeds alone share a line; each stream has a section.
-The page, DIR/index.html, needs no network; headline.md, .tex and .csv lie beside it.
+    help_epilogue="""Runs that differ in their seeds only share a line; each stream has a section.
+The page, OUT/index.html, needs no network; headline.md, .tex and .csv are beside
+it.
 
 Examples:
   ssil report runs/* --out report
@@ -24,12 +25,12 @@ Examples:
 
 @app.default
 def report(
-    directory: Annotated[Path, Parameter(help="the --out directory of a run or a folder of them, and more of these")],
+    directory: Annotated[Path, Parameter(help="--out directories of runs, or folders that contain them")],
     /,
     *more: Path,
-    out: Annotated[Path, Parameter(help="where the page and the tables go")] = Path("report"),
+    out: Annotated[Path, Parameter(help="directory of the page and the tables")] = Path("report"),
 ) -> None:
-    """Make a page of the results of runs: tables, curves, heat maps, bias, cost, protocols."""
+    """Write a page with the results of runs: tables, curves, heat maps, bias, cost, protocols."""
     require_plotly("report")
     from ssil.reporting.report_page import page, tables
     from ssil.reporting.sections import sections

@@ -1,4 +1,4 @@
-"""`ssil scenarios`: the paper's."""
+"""`ssil scenarios`: list the paper's scenarios."""
 
 from dataclasses import asdict
 
@@ -19,18 +19,18 @@ app = App(
 def scenarios(*, json: Json = False) -> None:
     """List the 60 scenarios of the paper.
 
-    A name holds the data set, the setting, T (the tasks after a large base, if there is one) and the memory: in all, or
-    a class where it grows. "paper" says whether the paper's tables print it.
+    A name contains the data set, the setting, T (the number of tasks, not counting a large base) and the memory: its
+    total, or per class if it grows. "paper" tells whether the paper's tables print the scenario.
     """
     if json:
         for scenario in paper.scenarios():
             json_line(**asdict(scenario))
         return
-    made = table("no", "name", "classes a task", "N_M", "paper", words=2)
-    made.columns[0].min_width, made.columns[1].no_wrap = None, True  # names are there to be copied
+    listed = table("no", "name", "classes a task", "N_M", "paper", words=2)
+    listed.columns[0].min_width, listed.columns[1].no_wrap = None, True  # names are there to be copied
     for scenario in paper.scenarios():
-        made.add_row(*_row(scenario))
-    console().print(made)
+        listed.add_row(*_row(scenario))
+    console().print(listed)
 
 
 def _row(scenario: paper.PaperScenario) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""Records of the paper's runs, found by what the paper calls them."""
+"""Records of the paper's runs, found by condition, line and seed."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -9,37 +9,37 @@ from ssil.benchmark.grid.cells import Cell, finished_record
 from ssil.benchmark.record import Record, read_record
 from ssil.benchmark.results import Run
 from ssil.core.errors import UserError
-from ssil.reproduction.conditions import MAIN, MIDDLE, Condition
+from ssil.reproduction.paper_scenarios import MAIN, MIDDLE, Condition
 from ssil.reproduction.presets import Preset
 from ssil.reproduction.rows import LINES
 
 
 class MissingError(Exception):
-    """A run that has not been made."""
+    """A run that is needed does not exist or is not finished."""
 
 
 @dataclass(frozen=True)
 class Need:
-    """A row of a table in one of its columns."""
+    """A line under a condition, needed for a table, a figure or a claim."""
 
     condition: Condition
     line: str
 
     @property
     def run(self) -> tuple[Condition, str]:
-        """What holds it. Joint training keeps every image: one run serves all memories."""
+        """Condition and row of the run with this line; joint training keeps all images: one run serves all budgets."""
         row = LINES[self.line].row
         return self.condition._replace(level=MIDDLE, growing=False) if row == "joint" else self.condition, row
 
 
 def needs(lines: Iterable[str], *conditions: Condition) -> tuple[Need, ...]:
-    """All lines in all conditions."""
+    """Return each line under each condition (default: `MAIN`)."""
     return tuple(Need(condition, line) for condition in conditions or (MAIN,) for line in lines)
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """The finished runs of a ground under a directory, with the ground's settings."""
+    """The finished runs of a preset under the directory `root` that have the preset's settings."""
 
     root: Path
     preset: Preset
@@ -49,29 +49,29 @@ class Evidence:
         return hash((self.root, self.preset.name, self.seeds))
 
     def runs(self, condition: Condition, line: str) -> list[Run]:
-        """By seed; a MissingError unless there is one for every seed."""
+        """Return one run per seed; raise MissingError if one of them is missing."""
         return [self._run(condition, line, seed) for seed in self.seeds]
 
     def records(self, condition: Condition, line: str) -> list[Record]:
-        """By seed."""
+        """Return one record per seed; raise MissingError if one of them is missing."""
         return [run.record for run in self.runs(condition, line)]
 
     def has(self, condition: Condition, line: str) -> bool:
-        """Whether it is there for every seed."""
+        """Return whether there is a run for every seed."""
         try:
             self.runs(condition, line)
         except MissingError:
             return False
         return True
 
-    def begun(self, condition: Condition, lines: Iterable[str]) -> bool:
-        """Whether one of the lines is there; joint training, whose one run serves all memories, does not count."""
+    def has_any(self, condition: Condition, lines: Iterable[str]) -> bool:
+        """Return whether there are runs of one of the lines, not counting joint training, which all budgets share."""
         return any(self.has(condition, line) for line in lines if LINES[line].row != "joint")
 
-    @cache  # noqa: B019  # as long as the evidence is looked at
+    @cache  # noqa: B019  # an Evidence lives as long as one command
     def _run(self, condition: Condition, line: str, seed: int) -> Run:
         cell = self.preset.cell(*Need(condition, line).run, seed)
-        folder = self.root / cell.folder / LINES[line].rider
+        folder = self.root / cell.folder / LINES[line].method
         try:
             record = read_record(folder) if finished_record(cell, self.root) else None
         except UserError as error:
@@ -82,7 +82,7 @@ class Evidence:
 
 
 def cells(preset: Preset, needed: Iterable[Need], seeds: Sequence[int]) -> list[Cell]:
-    """The runs that are needed, each once, seed by seed."""
+    """Return the needed runs, each once, ordered by seed."""
     if not seeds:
         raise UserError("seeds: there must be at least 1")
     wanted = dict.fromkeys(need.run for need in needed)

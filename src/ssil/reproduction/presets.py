@@ -1,4 +1,4 @@
-"""The data on which the paper's streams are run: the paper's own, smaller ones, or a user's."""
+"""Presets: data sets on which the paper's conditions are run (the paper's own, smaller ones, or a user's)."""
 
 from collections.abc import Mapping
 from dataclasses import field, replace
@@ -12,7 +12,7 @@ from pydantic.dataclasses import dataclass
 from ssil.benchmark.config import override, read_toml
 from ssil.benchmark.grid.cells import Cell
 from ssil.core.errors import UserError
-from ssil.reproduction.conditions import Condition
+from ssil.reproduction.paper_scenarios import Condition
 from ssil.reproduction.rows import ROWS, replay_batch
 
 FOLDER = Path(str(files("ssil.reproduction"))) / "preset_files"
@@ -20,9 +20,10 @@ FOLDER = Path(str(files("ssil.reproduction"))) / "preset_files"
 
 @dataclass(frozen=True, config=ConfigDict(strict=True))
 class Preset:
-    """A data set with a regime: settings of all runs, the three memories as exemplars a class, and rows' own settings.
+    """A data set with settings for all runs.
 
-    A fixed memory has that many exemplars a class in the end, a growing one all along.
+    `exemplars` are the three memory budgets in exemplars per class: after the last task if the memory is fixed, after
+    each task if it grows. `rows` holds further settings of single rows.
     """
 
     name: str
@@ -32,32 +33,27 @@ class Preset:
     settings: Mapping[str, Any]
     rows: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     stands_for: str = ""
-    """The data of the paper in whose place it is, if it is not one of them."""
+    """The data set of the paper that this one replaces, if it is not one of them."""
 
-    def at(self, data_root: Path | None) -> "Preset":
-        """With its data there."""
+    def with_data_root(self, data_root: Path | None) -> "Preset":
+        """Return the preset with its data under `data_root`, if that is given."""
         return replace(self, settings={**self.settings, "data_root": str(data_root)}) if data_root else self
 
     def column(self, condition: Condition) -> str:
-        """Its name here."""
+        """Return the name of the condition's folder, which `--only` selects."""
         return condition.name(self.exemplars[condition.level])
 
-    def scenario(self, condition: Condition) -> str:
-        """Its folder."""
-        return f"{self.name}/{self.column(condition)}"
-
-    def said(self, condition: Condition) -> str:
-        """A condition in words."""
+    def describe(self, condition: Condition) -> str:
+        """Return a condition as a column's heading."""
         memory = self.exemplars[condition.level]
         budget = f"{memory} a class" if condition.growing else f"{memory * self.classes:,} in all"
         return f"T = {condition.tasks}{', large base' if condition.large_base else ''}, {budget}"
 
     def cell(self, condition: Condition, row: str, seed: int) -> Cell:
-        """The run of a row of the paper's tables, in one of its columns."""
+        """Return the run of a row under a condition."""
+        settings = override(self.settings, self._stream(condition))
         own = override(override(ROWS[row], replay_batch(row, self.settings.get("batch", 128))), self.rows.get(row, {}))
-        return Cell(
-            self.scenario(condition), row, seed, override(override(self.settings, self._stream(condition)), own)
-        )
+        return Cell(f"{self.name}/{self.column(condition)}", row, seed, override(settings, own))
 
     def _stream(self, condition: Condition) -> dict[str, Any]:
         per_class = self.exemplars[condition.level]
@@ -67,7 +63,7 @@ class Preset:
 
 
 def find_preset(name: str) -> Preset:
-    """One of the package's by its name, or a user's own by its file."""
+    """Return a preset of the package by its name, or a user's own by the path of its TOML file."""
     path = Path(name) if name.endswith(".toml") else FOLDER / f"{name}.toml"
     if not path.exists():
         known = ", ".join(sorted(file.stem for file in FOLDER.glob("*.toml")))
@@ -78,7 +74,7 @@ def find_preset(name: str) -> Preset:
         preset = Preset(name=path.stem, exemplars=(low, middle, high), **raw)
     except (KeyError, TypeError, ValueError):
         raise UserError(
-            f"data: {path} needs title, classes, exemplars (three numbers a class), a table [settings], "
+            f"data: {path} needs title, classes, exemplars (three numbers per class), a table [settings], "
             "and perhaps [rows.NAME] tables"
         ) from None
     if unknown := sorted({*preset.rows} - {*ROWS}):

@@ -1,4 +1,4 @@
-"""The numbers of the paper's tables, as they are printed."""
+"""The numbers that the paper prints in Tables 1 and S2 to S5."""
 
 import csv
 from collections.abc import Mapping
@@ -6,11 +6,10 @@ from functools import cache
 from importlib.resources import files
 from typing import NamedTuple
 
-from ssil.reproduction.conditions import Condition
-from ssil.reproduction.presets import find_preset
+from ssil.reproduction.paper_scenarios import DATASETS, Condition
 
 DOUBTFUL = frozenset({("SS-IL, N_M = 16", "top1"), ("SS-IL, N_M = 64", "top1")})
-"""Table S2's top-1 for T = 10: most likely misprints (54.3 for 64.3; 68.2 stands in the column beside it too)."""
+"""Top-1 of Table S2 for T = 10: likely misprints (54.3 instead of 64.3; 68.2 is also printed in the next column)."""
 
 
 class Accuracy(NamedTuple):
@@ -22,7 +21,7 @@ class Accuracy(NamedTuple):
 
 @cache
 def published() -> Mapping[tuple[str, Condition, str], Accuracy]:
-    """By data, condition and line.
+    """Return the printed accuracies by data set, condition and line.
 
     >>> published()["imagenet", Condition(), "SS-IL"]
     Accuracy(top1=64.5, top5=86.4)
@@ -34,5 +33,6 @@ def published() -> Mapping[tuple[str, Condition, str], Accuracy]:
 
 
 def _condition(row: Mapping[str, str]) -> Condition:
-    level = find_preset(row["data"]).exemplars.index(int(row["exemplars"]))
+    _, memories = DATASETS[row["data"]]
+    level = memories.index(int(row["exemplars"]))
     return Condition(int(row["tasks"]), level, row["memory"] == "growing", row["base"] == "largebase")

@@ -1,4 +1,4 @@
-"""From effects to verdicts: what a few seeds allow to say of a claim."""
+"""Verdicts on claims: whether an effect lies in its range, given its values for a few seeds."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from ssil.benchmark.estimates import Estimate, estimate
 
 
 class Verdict(StrEnum):
-    """What is said of a claim."""
+    """The result of checking a claim."""
 
     HOLDS = "holds"
     FAILS = "does not hold"
@@ -17,9 +17,13 @@ class Verdict(StrEnum):
     NOT_RUN = "not run"
 
 
+CLEARER = (Verdict.FAILS, Verdict.UNCLEAR, Verdict.HOLDS)
+"""Verdicts by how well they support a claim."""
+
+
 @dataclass(frozen=True)
 class Effect:
-    """A number that a claim is about, by seed, and the range in which it bears the claim out.
+    """A number that a claim is about: a value per seed, and the range in which it supports the claim.
 
     >>> Effect("a - b", (1.0, 2.0, 3.0)).verdict, Effect("a - b", (3.0, 4.0, 5.0)).verdict
     (<Verdict.UNCLEAR: 'not enough evidence'>, <Verdict.HOLDS: 'holds'>)
@@ -32,12 +36,12 @@ class Effect:
 
     @property
     def estimate(self) -> Estimate:
-        """Mean over the seeds, with the 95 % interval."""
+        """Mean over seeds, with its 95 % interval."""
         return estimate(self.values)
 
     @property
     def verdict(self) -> Verdict:
-        """By the interval; of one seed by the number itself, which is only an indication."""
+        """Whether the interval lies in the range; with a single seed, whether the value does (an indication only)."""
         found = self.estimate
         low, high = (found.mean, found.mean) if found.count == 1 else (found.low, found.high)
         if self.low < low and high < self.high:
@@ -46,7 +50,7 @@ class Effect:
 
     @property
     def wanted(self) -> str:
-        """The range in words.
+        """The range as text.
 
         >>> Effect("", (0.0,), -1, 1).wanted, Effect("", (0.0,), 50).wanted, Effect("", (0.0,), -inf, 0.25).wanted
         ('-1 to 1', '> 50', '< 0.25')
@@ -56,30 +60,22 @@ class Effect:
         return f"< {self.high:g}" if self.low == -inf else f"{self.low:g} to {self.high:g}"
 
 
-RISING = (Verdict.FAILS, Verdict.UNCLEAR, Verdict.HOLDS)
-
-
-def clarity(effect: Effect) -> tuple[int, float]:
-    """How clearly an effect that is to be large bears its claim out: by its verdict, then by its mean."""
-    return RISING.index(effect.verdict), effect.estimate.mean
+def _support(effect: Effect) -> tuple[int, float]:
+    """Return a key that sorts effects by their verdict, then by their mean."""
+    return CLEARER.index(effect.verdict), effect.estimate.mean
 
 
 def weakest(effects: Iterable[Effect]) -> Effect:
-    """The one that bears its claim out least: what is said of all is said of this one.
+    """Return the effect that supports its claim least; a claim about all effects is decided by this one.
 
     A wide interval counts more than a small mean:
 
     >>> weakest([Effect("sure", (3.0, 4.0, 5.0)), Effect("unsure", (1.0, 5.0, 9.0))]).what
     'unsure'
     """
-    return min(effects, key=clarity)
+    return min(effects, key=_support)
 
 
 def strongest(effects: Iterable[Effect]) -> Effect:
-    """The one that bears its claim out best: what is said of some is said of this one."""
-    return max(effects, key=clarity)
-
-
-def together(effects: Iterable[Effect]) -> Verdict:
-    """A claim holds if all of its effects do, and fails if one does."""
-    return weakest(effects).verdict
+    """Return the effect that supports its claim best; a claim about some effect is decided by this one."""
+    return max(effects, key=_support)
