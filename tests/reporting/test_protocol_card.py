@@ -74,6 +74,6 @@ def test_code_that_a_record_names_is_not_loaded() -> None:
 
 def test_departures_are_those_of_the_docstring() -> None:
     (said,) = departures("ssil")
-    assert said.startswith("`min_group` is a departure: over fewer old or new classes")
-    assert said.endswith("share a block of TKD.")
+    assert said.startswith("min_group: A departure. A softmax over fewer old or new classes")
+    assert said.endswith("share one block of TKD.")
     assert departures("ft") == departures("a.py:b") == []
