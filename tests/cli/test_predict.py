@@ -15,6 +15,8 @@ FORBIDDEN = (
     "ssil.reporting",
     "ssil.reproduction",
     "ssil.data.load",
+    "ssil.learning.engine",
+    "ssil.learning.trainer",
     "ssil.learning.evaluation",
     "ssil.classifier.update",
     "ssil.classifier.holdout",

@@ -25,7 +25,7 @@ def forget(
     *,
     trust: Trust = None,
 ) -> None:
-    """Let a model forget a class, and erase the images it keeps of it."""
+    """Remove a class from a model, and erase its images."""
     from ssil.classifier import edits  # imports torch
     from ssil.classifier.model_directory import ModelDirectory
 

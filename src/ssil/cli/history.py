@@ -18,7 +18,7 @@ app = App(
 
 @app.default
 def history(model: Annotated[Path, Parameter(help="the model's directory")], /, *, json: Json = False) -> None:
-    """List a model's versions: what each has learnt, and its accuracy on the classes before."""
+    """List a model's versions: what each has learnt, and accuracies before and after."""
     from ssil.classifier.model_directory import ModelDirectory  # imports torch
 
     directory = ModelDirectory(model)

@@ -30,7 +30,7 @@ def inspect(
     trust: Trust = None,
     json: Json = False,
 ) -> None:
-    """Show a model's classes, the images it keeps of each, and its accuracy."""
+    """Show a model's classes, their kept images and accuracies."""
     if html:
         require_plotly("html")
     from ssil.classifier.holdout import evaluate

@@ -63,7 +63,7 @@ def learn(
     json: Json = False,
     **flags: Any,
 ) -> None:
-    """Learn new classes, or more of known ones, and keep the old."""
+    """Learn new classes, or more images of known ones, and keep the old."""
     values = parsed(ModelSettings, flags)
     given = make_settings(values).model_dump(include=set(values))
     if html:

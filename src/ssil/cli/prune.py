@@ -26,7 +26,7 @@ def prune(
     *,
     keep: Annotated[int, Parameter(help="how many of the newest versions stay")] = 5,
 ) -> None:
-    """Remove a model's old versions, and the images that only they refer to."""
+    """Remove a model's old versions, and the images that only they use."""
     if keep < 1:
         raise UserError(f"keep: {keep} versions are no model; give 1 or more")
     from ssil.classifier.versions import VersionedDirectory  # imports torch
