@@ -27,13 +27,13 @@ TRUSTED = (SETTINGS["backbone"],)
 
 
 def taught(folder: Path, images: Path, fuse: Fuse | None = None) -> None:
-    def watch(progress: Progress, pace: ProgressReport) -> None:
+    def watch(progress: Progress, report: ProgressReport) -> None:
         if fuse:
             fuse.tick("step")
 
     if fuse:
         image_index.read_image_file = fuse.before("read", image_index.read_image_file)
-    publish_update(folder, str(images), SETTINGS, watch=watch)
+    publish_update(folder, str(images), SETTINGS, observer=watch)
 
 
 def look(folder: Path, answer: Path) -> None:

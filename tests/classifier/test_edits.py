@@ -16,8 +16,8 @@ METHODS = ("ssil", "icarl", "lucir", "il2m", "scail", "bic", "podnet")
 
 def chances(classifier: Classifier) -> list[dict[str, float]]:
     return [
-        dict(guess.ranking)
-        for guess in predict(classifier, [one for one, _ in labelled_images(["ant", "dog"], 3)], top=9)
+        dict(prediction.ranking)
+        for prediction in predict(classifier, [one for one, _ in labelled_images(["ant", "dog"], 3)], top=9)
     ]
 
 

@@ -94,7 +94,7 @@ def test_saved_and_loaded(tmp_path: Path) -> None:
     assert IncrementalClassifier.load(tmp_path / "model").classes_.tolist() == ["ant", "bee", "cat"]
 
 
-def test_a_turned_photograph_and_one_in_ink(tmp_path: Path) -> None:
+def test_exif_rotation_and_cmyk_images(tmp_path: Path) -> None:
     X, y = arrays(["ant", "bee"])
     model = made().fit(X, y)
     turned = Image.fromarray(np.rot90(X[0]).copy()).convert("RGB")

@@ -103,7 +103,7 @@ def test_another_format_is_refused(model: Path) -> None:
         ModelDirectory(model).current()
 
 
-def test_a_second_writer_is_told(model: Path) -> None:
+def test_a_second_writer_is_refused(model: Path) -> None:
     directory = ModelDirectory(model)
     with (
         directory.locked(),

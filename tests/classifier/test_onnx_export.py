@@ -78,7 +78,7 @@ def compare(snapshot: Snapshot, transform: Transform, images: Tensor, path: Path
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=[pytest.mark.slow] if like_ft(name) else []) for name in recipes()]
 )
-def test_every_method_answers_as_in_pytorch(name: str, dataset: Path, images: Tensor, tmp_path: Path) -> None:
+def test_the_outputs_of_every_method_are_pytorchs(name: str, dataset: Path, images: Tensor, tmp_path: Path) -> None:
     compare(follow(name, dataset)[-1].snapshot, GREY, images, tmp_path / "model.onnx")
 
 
@@ -164,7 +164,7 @@ def wrong(network: Network) -> Network:
     return other
 
 
-def test_answers_unlike_pytorchs_are_an_internal_error(
+def test_outputs_unlike_pytorchs_are_an_internal_error(
     plain: Snapshot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "model.onnx"

@@ -1,4 +1,4 @@
-"""Images that are to be named are seen alike, whether they stay decoded or not."""
+"""Prediction inputs: the same pixels whether an image stays decoded or not, in the order of the files."""
 
 from io import BytesIO
 from pathlib import Path
@@ -39,7 +39,7 @@ def found(*paths: Path) -> list[ImageFile]:
         ("jpg", 70, False),
     ],
 )
-def test_an_image_is_seen_alike_decoded_or_not(tmp_path: Path, suffix: str, side: int, decoded: bool) -> None:
+def test_decoded_and_encoded_images_give_the_same_pixels(tmp_path: Path, suffix: str, side: int, decoded: bool) -> None:
     path = photo(tmp_path / f"it.{suffix}", side, side + 5)
     (image,) = found(path)
     assert (image.pixels is not None) == decoded

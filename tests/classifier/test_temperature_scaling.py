@@ -1,4 +1,4 @@
-"""Probabilities at a temperature: fitted to the hold-out set, kept with the model, and never another ranking."""
+"""Temperature scaling: fitted to the hold-out set, kept with the model, and without effect on rankings."""
 
 from io import BytesIO
 from pathlib import Path
@@ -32,7 +32,7 @@ def test_the_temperature_is_found(truth: float) -> None:
     assert temperature_scaling.fit_temperature(Scorer(), *drawn(truth)) == pytest.approx(truth, rel=0.1)
 
 
-def test_few_images_leave_it_alone() -> None:
+def test_the_temperature_stays_1_for_few_images() -> None:
     assert temperature_scaling.fit_temperature(Scorer(), *drawn(3.0, temperature_scaling.MIN_IMAGES - 1)) == 1.0
 
 
@@ -42,7 +42,7 @@ def test_a_faultless_hold_out_set_is_no_proof() -> None:
     assert (scores[0] / found).softmax(0)[0] == pytest.approx(1 - 1 / 102, abs=0.002)
 
 
-def test_probabilities_that_know_no_temperature_leave_it_alone() -> None:
+def test_the_temperature_stays_1_if_probabilities_do_not_depend_on_it() -> None:
     scores, labels = drawn(3.0)
     assert temperature_scaling.fit_temperature(Rectified(), scores.softmax(1), labels) == 1.0
 
@@ -60,7 +60,7 @@ def classifier() -> Classifier:
     return made.classifier
 
 
-def test_it_is_kept_and_no_ranking_changes(classifier: Classifier, tmp_path: Path) -> None:
+def test_the_temperature_is_kept_and_no_ranking_changes(classifier: Classifier, tmp_path: Path) -> None:
     directory = ModelDirectory(tmp_path / "model", (classifier.settings.backbone,))
     with directory.locked():
         directory.publish(classifier, [{}])
@@ -87,5 +87,5 @@ def test_other_programs_get_the_same_probabilities(classifier: Classifier, tmp_p
     shown = [image for image, _ in labelled_images(["aa", "bb"], 3, first=50)]
     images = np.stack([np.asarray(Image.open(BytesIO(one.read()))) for one in shown])[..., None]
     (found,) = InferenceSession(tmp_path / "model.onnx").run(["probabilities"], {"images": images})
-    for row, guess in zip(found, predict(made, shown, top=8), strict=True):
-        assert dict(guess.ranking) == pytest.approx(dict(zip(made.classes.names, row, strict=True)), abs=1e-4)
+    for row, prediction in zip(found, predict(made, shown, top=8), strict=True):
+        assert dict(prediction.ranking) == pytest.approx(dict(zip(made.classes.names, row, strict=True)), abs=1e-4)

@@ -71,7 +71,7 @@ def file(model: Path, kind: str) -> Path:
     return sorted(model.glob(KINDS[kind]))[0]
 
 
-def test_all_kinds_of_files_are_looked_at_here(model: Path) -> None:
+def test_all_kinds_of_files_are_tested_here(model: Path) -> None:
     known = {path for pattern in KINDS.values() for path in model.glob(pattern.replace("cat", "*").replace("2", "?"))}
     files = {path for path in model.rglob("*") if path.is_file()}
     assert files - known == {model / "lock"}
@@ -129,7 +129,7 @@ def test_a_gigantic_file_is_not_read(model: Path, kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", [*KINDS, "lock", "album", "part", "pipe"])
-def test_a_way_out_of_the_directory_is_refused(model: Path, kind: str, tmp_path: Path) -> None:
+def test_links_and_pipes_are_refused(model: Path, kind: str, tmp_path: Path) -> None:
     others = {"lock": "lock", "album": "pictures/eel", "part": "versions/.0003.part", "pipe": "pictures/cat/pipe"}
     path = model / others[kind] if kind in others else file(model, kind)
     outside = tmp_path / "outside"
@@ -200,7 +200,7 @@ def bomb(side: int) -> bytes:
     [(bomb(16_000), "more"), (bomb(60_000), "more"), (b"x", "not an im")],
     ids=["large", "larger", "none"],
 )
-def test_an_image_that_is_none_is_named(model: Path, data: bytes, reason: str) -> None:
+def test_a_file_that_is_no_image_is_named(model: Path, data: bytes, reason: str) -> None:
     path = file(model, "picture")
 
     def swap(said: dict[str, Any]) -> None:
@@ -225,7 +225,7 @@ def test_a_strangers_method_is_not_loaded(model: Path) -> None:
 
 
 @pytest.mark.parametrize("place", ["/etc/passwd", "pictures/../../secret", VERSION])
-def test_images_lie_nowhere_else(model: Path, place: str) -> None:
+def test_images_outside_of_their_folder_are_refused(model: Path, place: str) -> None:
     nothing = {"sha256": "0" * 32, "name": "", "origin": ""}
     forge(model, lambda said: said.update(quiz=[[{"file": place, **nothing}]]))
     with pytest.raises(UserError, match="is none of its images"):
@@ -254,7 +254,7 @@ PICTURE = {"file": "pictures/cat/x.png", "sha256": "0" * 32, "name": "x", "origi
         {"history": [3]},
     ],
 )
-def test_a_file_that_says_nonsense_is_refused(model: Path, change: dict[str, Any]) -> None:
+def test_an_invalid_model_json_is_refused(model: Path, change: dict[str, Any]) -> None:
     path = model / VERSION
     said = read_checked_json(path) | change
     body = json.dumps(said, sort_keys=True, ensure_ascii=False)

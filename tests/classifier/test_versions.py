@@ -66,7 +66,7 @@ def test_the_current_version_stays_and_no_number_comes_twice(
         app([str(model.folder), "--keep", "0"], result_action="return_value", exit_on_error=False, print_error=False)
 
 
-def test_what_a_kill_amid_pruning_leaves_is_removed_by_the_next_writer(model: ModelDirectory) -> None:
+def test_the_next_writer_removes_what_a_killed_prune_leaves(model: ModelDirectory) -> None:
     model.prune(1)
     (model.folder / "versions/.0001.part/model.json").unlink()
     assert model.load().number == 3
@@ -84,7 +84,7 @@ def test_images_stay_where_a_version_cant_be_read(model: ModelDirectory) -> None
     assert stored(model) == before
 
 
-def test_what_somebody_puts_beside_the_images_stays(model: ModelDirectory) -> None:
+def test_files_of_the_user_beside_the_images_stay(model: ModelDirectory) -> None:
     note = model.folder / "pictures/ant/note.txt"
     note.write_text("the best ones")
     with model.locked():
@@ -136,7 +136,7 @@ def test_a_disk_may_spell_a_folder_otherwise(model: ModelDirectory, monkeypatch:
     assert stored(model) == before
 
 
-def test_a_damaged_word_on_the_current_version_is_mended_by_a_rollback(
+def test_a_damaged_current_json_is_mended_by_a_rollback(
     model: ModelDirectory, capsys: pytest.CaptureFixture[str]
 ) -> None:
     trust = ["--trust", TRUSTED[0]]

@@ -98,13 +98,13 @@ def at_step(number: int, act: Callable[[], object], monkeypatch: pytest.MonkeyPa
     """Let something happen while an update is being learnt."""
     steps = iter(range(1, 1000))
 
-    def meddled(*given: Any, watch: Any, **more: Any) -> PublishedUpdate:
+    def meddled(*given: Any, observer: Any, **more: Any) -> PublishedUpdate:
         def watched(progress: Any, pace: Any) -> None:
             if next(steps) == number:
                 act()
-            watch(progress, pace)
+            observer(progress, pace)
 
-        return publish_update(*given, watch=watched, **more)
+        return publish_update(*given, observer=watched, **more)
 
     monkeypatch.setattr("ssil.classifier.edits.publish_update", meddled)
 

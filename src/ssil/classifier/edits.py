@@ -18,7 +18,7 @@ from ssil.core.errors import RefusedError, UserError, did_you_mean
 from ssil.data.file_validation import ProgressCallback
 from ssil.data.image_index import Remark
 from ssil.learning.snapshot import without
-from ssil.learning.task import Observer
+from ssil.learning.task import Observer, ignore_progress
 from ssil.nn.backbones import find_backbone
 from ssil.nn.pretrained import Pretrained, read_pretrained
 
@@ -52,7 +52,7 @@ def publish_update(
     minutes: float | None = None,
     trusted: Sequence[str] = (),
     on_progress: ProgressCallback | None = None,
-    watch: Observer | None = None,
+    observer: Observer = ignore_progress,
 ) -> PublishedUpdate:
     """Update a model, or make a first version, and publish it; if anything fails, the directory stays as it was.
 
@@ -65,7 +65,7 @@ def publish_update(
         minutes: Train for about this long instead of a number of epochs.
         trusted: Methods and backbones from files that may be loaded.
         on_progress: Called while the image files are validated.
-        watch: Called after every training step.
+        observer: Called after every training step.
 
     Raises:
         UserError: The settings or the images are not valid.
@@ -84,7 +84,7 @@ def publish_update(
             raise UserError("init: the model has learnt already; first weights are for a new one")
         settings = changed_settings(before.classifier.settings, given) if before else make_settings(given)
         started = time.monotonic()
-        result = update(before.classifier if before else None, settings, arrived, watch, weights, minutes)
+        result = update(before.classifier if before else None, settings, arrived, observer, weights, minutes)
         _check_limits(result, limits or Limits())
         facts = _history_facts(images, arrived, result, time.monotonic() - started)
         version = directory.publish_change(before, result.classifier, **facts)

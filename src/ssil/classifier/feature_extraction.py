@@ -27,7 +27,7 @@ def trained_network(
     settings: ModelSettings,
     snapshot: Snapshot | None,
     init: Pretrained | None = None,
-    watch: Observer = ignore_progress,
+    observer: Observer = ignore_progress,
 ) -> "WholeNetwork":
     """Return what an update under these settings trains.
 
@@ -35,7 +35,7 @@ def trained_network(
         settings: The classifier's settings.
         snapshot: The classifier's model; None before its first update.
         init: The first weights of a new backbone.
-        watch: Told how many images have their features.
+        observer: Called after every batch of images whose features are computed.
 
     Raises:
         UserError: The backbone is to be frozen, and has random weights.
@@ -43,11 +43,11 @@ def trained_network(
     if not settings.freeze:
         return WholeNetwork(settings, init)
     if snapshot:
-        return FrozenBackbone(settings, init, snapshot.network, watch)
+        return FrozenBackbone(settings, init, snapshot.network, observer)
     if not init:
         raise UserError("freeze: a backbone with random weights is not worth freezing; give --init too")
-    first = initial_network(settings.configured().method, ClassTable(), execution_context(settings, init=init))
-    return FrozenBackbone(settings, init, first.clone(), watch)
+    network = initial_network(settings.configured().method, ClassTable(), execution_context(settings, init=init))
+    return FrozenBackbone(settings, init, network.clone(), observer)
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ class FrozenBackbone(WholeNetwork):
     """Only the head is trained, on the features of a frozen backbone."""
 
     network: Network
-    watch: Observer
+    observer: Observer
 
     def with_features(self, groups: Iterable[Sequence[ImageFile]]) -> ImagesByClass:
         """Return the images with their features, which are computed for those that have none."""
@@ -127,11 +127,9 @@ class FrozenBackbone(WholeNetwork):
         return features
 
     def _compute(self, images: Sequence[ImageFile]) -> Iterator[Tensor]:
-        samples = super().samples(images, [0] * len(images))
-        count = len(images)
-        for part, output in execution_context(self.settings).batched_outputs(
-            self.network, torch.arange(count), samples
-        ):
-            done = int(part[-1]) + 1
-            self.watch(Progress(self.network, {}), ProgressReport("features", 0, 1, done, count, done))
+        count, context = len(images), execution_context(self.settings)
+        samples = super().samples(images, [0] * count)
+        for indices, output in context.batched_outputs(self.network, torch.arange(count), samples):
+            done = int(indices[-1]) + 1
+            self.observer(Progress(self.network, {}), ProgressReport("features", 0, 1, done, count, done))
             yield from map(torch.clone, output.features.cpu())  # copies: a view would keep the whole batch in memory

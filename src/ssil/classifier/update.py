@@ -54,7 +54,7 @@ def update(
     classifier: Classifier | None,
     settings: ModelSettings,
     images: LabelledImages,
-    watch: Observer | None = None,
+    observer: Observer = ignore_progress,
     init: Pretrained | None = None,
     minutes: float | None = None,
 ) -> Update:
@@ -64,7 +64,7 @@ def update(
         classifier: The classifier to update, which stays as it is; None for a first update.
         settings: The settings of the new classifier.
         images: The images that arrive.
-        watch: Called after every training step.
+        observer: Called after every training step.
         init: The first weights of the backbone, for a first update.
         minutes: Train for about this long instead of the settings' number of epochs.
 
@@ -72,9 +72,9 @@ def update(
         UserError: There is nothing to learn from these images.
     """
     known, previous = (classifier.classes, classifier.snapshot) if classifier else (ClassTable(), None)
-    classes, watch = _extended(known, images), watch or ignore_progress
+    classes = _extended(known, images)
     exemplars, held = _kept_images(classifier, images)
-    network, random = trained_network(settings, previous, init, watch), Randomness(settings.seed)
+    network, random = trained_network(settings, previous, init, observer), Randomness(settings.seed)
     budget = _memory_budget(settings, [*(image for image, _ in images), *chain.from_iterable(exemplars)])
     arrived = _without_exemplars(images, exemplars)
     largest = int(BUDGET_SHARE * budget)
@@ -85,7 +85,7 @@ def update(
     data = _TrainingData.of(network, classes, training, exemplars)
     train = partial(_train, previous, data, network)
     timed = _with_fitting_epochs(settings, 60 * minutes, train, first=not classifier) if minutes else settings
-    snapshot = train(timed, watch)
+    snapshot = train(timed, observer)
     chosen = data.choose_exemplars(FixedBudget(budget - sum(map(len, holdout))), random)
     unscaled = Classifier(settings, snapshot, _shrunk(chosen, settings), _shrunk(holdout, settings))
     updated = replace(unscaled, temperature=_temperature(unscaled))
@@ -185,14 +185,14 @@ class _TrainingData:
 
 
 def _train(
-    previous: Snapshot | None, data: _TrainingData, network: WholeNetwork, settings: ModelSettings, watch: Observer
+    previous: Snapshot | None, data: _TrainingData, network: WholeNetwork, settings: ModelSettings, observer: Observer
 ) -> Snapshot:
     """Train with the settings' method, from the previous model or from first weights."""
     method, context = settings.configured().method, network.context(data.samples)
     task = Task(data.classes, torch.arange(data.arrived))
     trained = network.trained_part(previous) if previous else None
     progress = start(method, trained, task, context)
-    return network.whole(learn(method, trained, data.memory, task, context, progress, watch))
+    return network.whole(learn(method, trained, data.memory, task, context, progress, observer))
 
 
 def _with_fitting_epochs(
@@ -201,9 +201,9 @@ def _with_fitting_epochs(
     """Return the settings with as many epochs as fit into `seconds`, after timing `train` for a short while."""
     times, shares = list[float](), list[float]()
 
-    def probe(_: Progress, pace: ProgressReport) -> None:
+    def probe(_: Progress, report: ProgressReport) -> None:
         times.append(time.monotonic())
-        shares.append(pace.done)
+        shares.append(report.done)
         if times[-1] - times[0] > PROBE_SECONDS:
             raise _ProbeDoneError
 

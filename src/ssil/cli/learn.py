@@ -72,7 +72,7 @@ def learn(
     from ssil.learning.execution import keep_freed_memory
 
     keep_freed_memory()
-    with _progress(silent=json) as (on_progress, watch):
+    with _progress(silent=json) as (on_progress, observer):
         published = publish_update(
             model,
             images,
@@ -82,7 +82,7 @@ def learn(
             minutes=minutes,
             trusted=trust or (),
             on_progress=on_progress,
-            watch=watch,
+            observer=observer,
         )
     _print_remarks(published, sys.stderr if json else sys.stdout)
     if json:
@@ -104,8 +104,8 @@ def _progress(silent: bool) -> Iterator[tuple[Callable[[int, int], None], "Obser
         display.update("reading the images", done, files)
         stop_if_interrupted()
 
-    def watch(_: "Progress", pace: "ProgressReport") -> None:
-        display.update("learning", pace.done, 1.0)
+    def observer(_: "Progress", report: "ProgressReport") -> None:
+        display.update("learning", report.done, 1.0)
         stop_if_interrupted()
 
     def stop_if_interrupted() -> None:
@@ -114,7 +114,7 @@ def _progress(silent: bool) -> Iterator[tuple[Callable[[int, int], None], "Obser
 
     with Interrupts() as interrupts, progress_display(silent) as display:
         interrupts.training = True
-        yield on_progress, watch
+        yield on_progress, observer
 
 
 def _print_remarks(published: "PublishedUpdate", file: TextIO) -> None:

@@ -1,4 +1,4 @@
-"""Learning on a frozen backbone: features are computed once, kept with their images, and stand for them."""
+"""Updates with a frozen backbone: features are computed once, kept with their images, and trained on in their place."""
 
 import json
 import sys
@@ -36,17 +36,19 @@ from tiny_classifiers import folder, labelled_images, settings
 METHODS = ("ssil", "lucir", "podnet", "icarl", "bic", "wa", "joint")
 
 
-def right(classifier: Classifier, names: list[str]) -> float:
+def accuracy(classifier: Classifier, names: list[str]) -> float:
     fresh = labelled_images(names, count=6, first=100)
     found = predict(classifier, [image for image, _ in fresh], top=1)
-    return sum(guess.ranking[0][0] == name for guess, (_, name) in zip(found, fresh, strict=True)) / len(fresh)
+    return sum(prediction.ranking[0][0] == name for prediction, (_, name) in zip(found, fresh, strict=True)) / len(
+        fresh
+    )
 
 
 @pytest.mark.parametrize("method", METHODS)
 def test_heads_learn_and_the_backbone_stays_as_it_came(method: str) -> None:
     one, two = classifiers(method)
-    assert right(one, ["ant", "bee", "cat"]) > 0.7
-    assert right(two, ["ant", "bee", "cat", "dog", "eel"]) > 0.5
+    assert accuracy(one, ["ant", "bee", "cat"]) > 0.7
+    assert accuracy(two, ["ant", "bee", "cat", "dog", "eel"]) > 0.5
     for made in (one, two):
         for name, tensor in made.snapshot.network.backbone.state_dict().items():
             assert torch.equal(tensor, backbone().tensors[name])
@@ -55,8 +57,8 @@ def test_heads_learn_and_the_backbone_stays_as_it_came(method: str) -> None:
 
 
 @pytest.fixture
-def looks(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """How many images a whole network is shown, look by look."""
+def batch_sizes(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Return the sizes of the batches of images that a whole network is given, as they come."""
     seen = list[int]()
 
     def forward(self: Network, images: Tensor, _forward: Any = Network.forward) -> Any:
@@ -68,14 +70,14 @@ def looks(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return seen
 
 
-def test_each_image_is_looked_at_once(looks: list[int]) -> None:
+def test_features_of_each_image_are_computed_once(batch_sizes: list[int]) -> None:
     one = update(None, frozen(epochs=2), labelled_images(["ant", "bee", "cat"]), init=backbone()).classifier
-    assert sum(looks) == 30
+    assert sum(batch_sizes) == 30
     two = update(one, frozen(later_epochs=2), labelled_images(["dog", "eel"])).classifier
     update(two, frozen(later_epochs=2), labelled_images(["ant"]))  # of which the model keeps some
     again = 10 - len(two.exemplars[0]) - len(two.holdout[0])
     assert evaluate(two)
-    assert sum(looks) == 30 + 20 + again
+    assert sum(batch_sizes) == 30 + 20 + again
 
 
 def test_features_are_those_of_a_single_pass_over_all_images() -> None:
@@ -94,7 +96,7 @@ def test_hold_out_results_are_those_of_the_whole_network() -> None:
     two = classifiers()[1]
     found, holdout = evaluate(two), [(image, label) for label, group in enumerate(two.holdout) for image in group]
     assert found
-    names = [guess.ranking[0][0] for guess in predict(two, [image for image, _ in holdout])]
+    names = [prediction.ranking[0][0] for prediction in predict(two, [image for image, _ in holdout])]
     hits = sum(name == two.classes.names[label] for name, (_, label) in zip(names, holdout, strict=True))
     assert hits == sum(result.correct for result in found.classes.values())
 
@@ -106,7 +108,7 @@ def test_only_pretrained_backbones_are_frozen_and_they_stay_so() -> None:
         changed_settings(settings(), {"freeze": True})
 
 
-def test_whoever_watches_hears_of_features_first() -> None:
+def test_an_observer_is_called_for_features_first() -> None:
     paces = list[tuple[str, float]]()
     own = frozen(epochs=1)
     update(
@@ -117,11 +119,11 @@ def test_whoever_watches_hears_of_features_first() -> None:
     assert {phase for phase, _ in paces[2:]} == {"main"}
 
 
-def test_as_many_epochs_as_fit(monkeypatch: pytest.MonkeyPatch, looks: list[int]) -> None:
+def test_as_many_epochs_as_fit(monkeypatch: pytest.MonkeyPatch, batch_sizes: list[int]) -> None:
     monkeypatch.setattr("ssil.classifier.update.PROBE_SECONDS", 0.02)
     made = update(None, frozen(epochs=50), labelled_images(["ant", "bee"]), init=backbone(), minutes=1e-5)
     assert made.epochs == 1
-    assert sum(looks) == 20
+    assert sum(batch_sizes) == 20
 
 
 def test_scikit_learns_conventions(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Features in a model's directory: files beside their images, shared, checked, erased with them."""
+"""Files of features in a model directory: beside their images, shared by versions, validated, erased with them."""
 
 from dataclasses import replace
 from pathlib import Path

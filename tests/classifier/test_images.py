@@ -1,0 +1,38 @@
+"""Encoded images: reduced copies, class names, and loading from folders."""
+
+from io import BytesIO
+from pathlib import Path
+
+import pytest
+from PIL import Image
+
+from ssil.classifier.images import ImageFile, load_images
+from ssil.core.errors import UserError
+from tiny_classifiers import folder, png
+
+
+def test_a_reduced_copy_is_recognised_as_its_original() -> None:
+    file = BytesIO()
+    Image.open(BytesIO(png("ant", 0))).resize((64, 64)).save(file, "PNG")
+    large = ImageFile.from_bytes("large.png", file.getvalue())
+    small = large.shrunk(16, 1)
+    assert Image.open(BytesIO(small.read())).size == (16, 16)
+    assert small.original_digest == large.digest
+    assert small.shrunk(16, 1) == small or small.shrunk(16, 1).original_digest == large.digest
+
+
+def test_two_spellings_of_a_letter_are_one_class(tmp_path: Path) -> None:
+    folder(tmp_path, ["Mu\u0308ller", "ant"], 2)
+    assert {name for _, name in load_images(str(tmp_path))[0]} == {"M\u00fcller", "ant"}
+
+
+def test_unreadable_images_are_left_out_with_a_remark(tmp_path: Path) -> None:
+    (folder(tmp_path, ["ant", "bee"], 2) / "ant/broken.png").write_bytes(b"no image")
+    images, remarks = load_images(str(tmp_path))
+    assert len(images) == 4
+    assert [Path(remark.path).name for remark in remarks if remark.left_out] == ["broken.png"]
+
+
+def test_other_sources_are_refused() -> None:
+    with pytest.raises(UserError, match="images: nowhere is no folder with one sub-folder per class"):
+        load_images("nowhere")
