@@ -210,7 +210,7 @@ def test_hinged_nca_worked_out_by_hand() -> None:
 # ---- the specification's property checks, by number
 
 
-def test_28_less_forget_is_nothing_for_equal_features_and_at_most_two() -> None:
+def test_less_forget_is_nothing_for_equal_features_and_at_most_two() -> None:
     features = draw(0, 9, 16).float()
     assert torch.equal(cosine_distance(features, features), torch.zeros(9))
     assert torch.equal(gradient(lambda f: cosine_distance(f, features), features), torch.zeros(9, 16))
@@ -219,7 +219,7 @@ def test_28_less_forget_is_nothing_for_equal_features_and_at_most_two() -> None:
         assert ((found >= 0) & (found <= 2 + 1e-6)).all()
 
 
-def test_28_margin_ranking_is_nothing_once_the_margin_is_kept() -> None:
+def test_margin_ranking_is_nothing_once_the_margin_is_kept() -> None:
     cosines, labels = torch.tensor([[0.9, 0.0, 0.4, 0.1], [0.0, 0.3, -0.3, -0.2]]), torch.tensor([0, 1])
     torch.testing.assert_close(margin_ranking(cosines, labels, 2, 0.5, 2), torch.zeros(2), atol=1e-7, rtol=0)
     assert (margin_ranking(cosines, labels, 2, 0.51, 2) > 0).all()
@@ -227,13 +227,13 @@ def test_28_margin_ranking_is_nothing_once_the_margin_is_kept() -> None:
 
 @both_ways
 @pytest.mark.parametrize("maps", [draw(0, 5, 3, 4, 4).float(), torch.zeros(5, 3, 4, 4)])
-def test_29_pod_is_nothing_for_equal_maps(maps: Tensor, separate: bool) -> None:
+def test_pod_is_nothing_for_equal_maps(maps: Tensor, separate: bool) -> None:
     assert torch.equal(pod_spatial([maps], [maps], separate), torch.zeros(5))
     assert torch.equal(gradient(lambda a: pod_spatial([a], [maps], separate), maps), torch.zeros_like(maps))
 
 
 @both_ways
-def test_29_pod_spatial_is_positive_and_knows_no_scale_of_a_stage(separate: bool) -> None:
+def test_pod_spatial_is_positive_and_knows_no_scale_of_a_stage(separate: bool) -> None:
     student, teacher = draw_stages(0), draw_stages(9)
     scaled = [factor * a for factor, a in zip([3, -0.1, 100], student, strict=True)]
     found = pod_spatial(student, teacher, separate)
@@ -241,7 +241,7 @@ def test_29_pod_spatial_is_positive_and_knows_no_scale_of_a_stage(separate: bool
     assert (found > 0).all()
 
 
-def test_29_the_margin_cancels_in_the_codes_nca_and_the_papers_is_never_negative() -> None:
+def test_the_margin_cancels_in_the_codes_nca_and_the_papers_is_never_negative() -> None:
     similarities, labels = draw(0, 50, 5), draw_labels(0, 50, 5)
     torch.testing.assert_close(nca(3 * (similarities - 0.6), labels), nca(3 * similarities, labels))
     with_margin, without = (nca_hinged(similarities, labels, 3.0, margin) for margin in (0.6, 0.0))
@@ -250,7 +250,7 @@ def test_29_the_margin_cancels_in_the_codes_nca_and_the_papers_is_never_negative
     assert 0 < (with_margin == 0).sum() < (without == 0).sum()
 
 
-def test_30_official_pod_flat_is_twice_the_original() -> None:
+def test_official_pod_flat_is_twice_the_original() -> None:
     student, teacher = draw(0, 9, 6), draw(1, 9, 6)
     original = 1 - F.cosine_similarity(student, teacher)
     official = F.pairwise_distance(F.normalize(student), F.normalize(teacher), eps=0) ** 2

@@ -100,20 +100,20 @@ def test_no_gradient_reaches_the_teacher() -> None:
 # ---- the specification's property checks, by number
 
 
-def test_01_first_task_is_plain_cross_entropy() -> None:
+def test_first_task_is_plain_cross_entropy() -> None:
     logits, labels = draw(0, 8, 5).float(), draw_labels(0, 8, 5)
     assert torch.equal(separated_cross_entropy(logits, labels, old=0), cross_entropy(logits, labels))
     assert torch.equal(tkd(logits, logits[:, :0], (0, 0), 2.0), torch.zeros(8))
 
 
-def test_02_no_gradient_crosses_the_groups() -> None:
+def test_no_gradient_crosses_the_groups() -> None:
     labels = torch.tensor([0, 1, 2, 3, 4, 5])
     found = gradient(lambda z: separated_cross_entropy(z, labels, 3), draw(0, 6, 6).float())
     assert torch.equal(found[:3, 3:], torch.zeros(3, 3))
     assert torch.equal(found[3:, :3], torch.zeros(3, 3))
 
 
-def test_03_gradient_inside_the_group_is_softmax_minus_target() -> None:
+def test_gradient_inside_the_group_is_softmax_minus_target() -> None:
     logits, labels = draw(0, 2, 6), torch.tensor([1, 5])
     found = gradient(lambda z: separated_cross_entropy(z, labels, 4), logits)
     old = logits[0, :4].softmax(0) - torch.eye(4)[1]
@@ -125,7 +125,7 @@ def test_03_gradient_inside_the_group_is_softmax_minus_target() -> None:
 
 @some
 @given(seeds, st.integers(1, 6))
-def test_04_cross_entropy_is_the_separated_one_and_the_mass_of_the_group(seed: int, old: int) -> None:
+def test_cross_entropy_is_the_separated_one_and_the_mass_of_the_group(seed: int, old: int) -> None:
     logits, labels = draw(seed, 9, 7), draw_labels(seed, 9, 7)
     old_mass = logits.softmax(1)[:, :old].sum(1)
     mass = torch.where(labels < old, old_mass, 1 - old_mass)
@@ -134,7 +134,7 @@ def test_04_cross_entropy_is_the_separated_one_and_the_mass_of_the_group(seed: i
     assert (plain >= separated - 1e-12).all()
 
 
-def test_05_cross_entropy_pushes_every_wrong_class_down() -> None:
+def test_cross_entropy_pushes_every_wrong_class_down() -> None:
     logits, labels = draw(0, 5, 6), draw_labels(0, 5, 6)
     target = torch.nn.functional.one_hot(labels, 6).double()
     found = gradient(lambda z: cross_entropy(z, labels), logits)
@@ -142,7 +142,7 @@ def test_05_cross_entropy_pushes_every_wrong_class_down() -> None:
     assert (found[target == 0] > 0).all()
 
 
-def test_06_both_distillations_agree_for_one_old_task() -> None:
+def test_both_distillations_agree_for_one_old_task() -> None:
     student, teacher = draw(0, 5, 9), draw(1, 5, 6)
     assert torch.equal(gkd(student, teacher, 2.0), tkd(student, teacher, (0, 6), 2.0))
     found = gradient(lambda z: gkd(z, teacher, 2.0), student)
@@ -151,7 +151,7 @@ def test_06_both_distillations_agree_for_one_old_task() -> None:
 
 @some
 @given(seeds, task_sizes, temperatures)
-def test_07_chain_rule_of_the_two_distillations(seed: int, sizes: list[int], tau: float) -> None:
+def test_chain_rule_of_the_two_distillations(seed: int, sizes: list[int], tau: float) -> None:
     bounds = bounds_of(sizes)
     student, teacher = draw(seed, 4, bounds[-1]), draw(seed + 1, 4, bounds[-1])
     p, target = (student / tau).softmax(1), (teacher / tau).softmax(1)
@@ -165,7 +165,7 @@ def test_07_chain_rule_of_the_two_distillations(seed: int, sizes: list[int], tau
 
 @some
 @given(seeds, task_sizes)
-def test_08_task_wise_distillation_sums_parts_that_are_never_negative(seed: int, sizes: list[int]) -> None:
+def test_task_wise_distillation_sums_parts_that_are_never_negative(seed: int, sizes: list[int]) -> None:
     bounds = bounds_of(sizes)
     student, teacher = draw(seed, 4, bounds[-1]), draw(seed + 1, 4, bounds[-1])
     parts = torch.stack([gkd(student[:, s:e], teacher[:, s:e], 2.0) for s, e in pairwise(bounds)])
@@ -177,7 +177,7 @@ def test_08_task_wise_distillation_sums_parts_that_are_never_negative(seed: int,
 
 
 @pytest.mark.parametrize("bounds", [(0, 7), (0, 1, 7), (0, 3, 5, 7)])
-def test_09_equal_models_have_nothing_to_distil(bounds: tuple[int, ...]) -> None:
+def test_equal_models_have_nothing_to_distil(bounds: tuple[int, ...]) -> None:
     teacher = 50 * draw(0, 6, 7).float()
     student = torch.cat([teacher, draw(1, 6, 2).float()], 1)
     assert torch.equal(tkd(student, teacher, bounds, 2.0), torch.zeros(6))
@@ -186,7 +186,7 @@ def test_09_equal_models_have_nothing_to_distil(bounds: tuple[int, ...]) -> None
 
 @some
 @given(seeds, task_sizes)
-def test_10_task_wise_distillation_ignores_a_constant_per_block(seed: int, sizes: list[int]) -> None:
+def test_task_wise_distillation_ignores_a_constant_per_block(seed: int, sizes: list[int]) -> None:
     bounds = bounds_of(sizes)
     student, teacher = draw(seed, 4, bounds[-1]), draw(seed + 1, 4, bounds[-1])
     shift = block_constants(seed + 2, bounds)
@@ -196,13 +196,13 @@ def test_10_task_wise_distillation_ignores_a_constant_per_block(seed: int, sizes
     torch.testing.assert_close(gkd(student + 3, teacher - 5, 2.0), gkd(student, teacher, 2.0))
 
 
-def test_10_global_distillation_changes_with_a_constant_per_block() -> None:
+def test_global_distillation_changes_with_a_constant_per_block() -> None:
     student, teacher = draw(0, 4, 5), draw(1, 4, 5)
     shift = torch.tensor([3.0, 3.0, 0.0, 0.0, 0.0])
     assert ((gkd(student + shift, teacher, 2.0) - gkd(student, teacher, 2.0)).abs() > 1e-3).all()
 
 
-def test_11_ssil_ignores_the_offset_between_old_and_new() -> None:
+def test_ssil_ignores_the_offset_between_old_and_new() -> None:
     logits, labels, teacher = draw(0, 8, 9), draw_labels(0, 8, 9), draw(1, 8, 6)
     shift = torch.tensor([5.0] * 6 + [-7.0] * 3)
     before = ssil_loss(logits, labels, teacher, (0, 2, 6))
@@ -212,7 +212,7 @@ def test_11_ssil_ignores_the_offset_between_old_and_new() -> None:
     torch.testing.assert_close(cross_entropy(logits + 5, labels), plain)
 
 
-def test_12_distillation_gives_new_classes_no_gradient() -> None:
+def test_distillation_gives_new_classes_no_gradient() -> None:
     student, teacher = draw(0, 4, 9).float(), draw(1, 4, 6).float()
     for bounds in [(0, 6), (0, 2, 6)]:
         found = gradient(lambda z, bounds=bounds: tkd(z, teacher, bounds, 2.0), student)  # type: ignore[misc]
@@ -220,7 +220,7 @@ def test_12_distillation_gives_new_classes_no_gradient() -> None:
         assert found[:, :6].abs().min() > 0
 
 
-def test_13_gradient_of_hot_distillation_is_the_centred_difference() -> None:
+def test_gradient_of_hot_distillation_is_the_centred_difference() -> None:
     student, teacher, bounds = draw(0, 4, 7), draw(1, 4, 7), (0, 3, 7)
     gap = student - teacher
     parts = [gap[:, start:end] for start, end in pairwise(bounds)]
@@ -230,7 +230,7 @@ def test_13_gradient_of_hot_distillation_is_the_centred_difference() -> None:
         torch.testing.assert_close(found, limit, rtol=0, atol=20 / tau)
 
 
-def test_14_every_sample_of_an_ssil_batch_weighs_the_same() -> None:
+def test_every_sample_of_an_ssil_batch_weighs_the_same() -> None:
     logits, teacher = draw(0, 160, 9), draw(1, 160, 6)
     labels = torch.cat([6 + draw_labels(0, 128, 3), draw_labels(1, 32, 6)])
     once = ssil_loss(logits, labels, teacher, (0, 2, 6))
@@ -241,7 +241,7 @@ def test_14_every_sample_of_an_ssil_batch_weighs_the_same() -> None:
     torch.testing.assert_close(separated_cross_entropy(logits, labels, 6).sum() / 160, (new + old) / 160)
 
 
-def test_15_a_batch_without_exemplars_is_the_new_only_loss() -> None:
+def test_a_batch_without_exemplars_is_the_new_only_loss() -> None:
     logits, labels = draw(0, 8, 9).float(), 6 + draw_labels(0, 8, 3)
     expected = torch.nn.functional.cross_entropy(logits[:, 6:], labels - 6)
     torch.testing.assert_close(separated_cross_entropy(logits, labels, 6).mean(), expected)
