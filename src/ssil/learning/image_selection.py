@@ -34,8 +34,8 @@ def hold_out_per_class(pool: Pool, classes: ClassTable, random: Randomness, shar
     """Select the same number of images of every class: `share` of the smallest class, at least one.
 
     In the first task, which has no exemplars, that is a share of all images (in BiC's paper: of the memory). The
-    selection takes an old class's first exemplars, and of a new class the images that a random memory keeps longest:
-    of what is held out when a class is new, later tasks hold out a part, and no image that has been trained on since.
+    selection takes an old class's first exemplars, and of a new class the images that a random memory keeps longest.
+    So a later task holds out a part of what was held out when the class was new, which was never trained on.
     """
     old, new = _groups(pool, classes, random)
     each = max(1, int(share * min(map(len, [*old.values(), *new.values()]))))

@@ -90,7 +90,8 @@ def wa(
         norm: The norm of rows: "l2" by default, "l1" in the original variant.
         clamp: Limit gamma to at most 1; by default in the original variant only.
         weight_clipping: Keep the head's weights non-negative after every step, as the authors' code does.
-        weight_decay_by_task: Divide weight decay by the task's number, as the authors' code does.
+        weight_decay_by_task: Divide weight decay by the task's number, as the authors' code does. True in every
+            profile.
     """
     folded = variant == "folded"
     order = {"l1": 1, "l2": 2}[norm or ("l2" if folded else "l1")]
