@@ -20,7 +20,7 @@ from statistics import fmean, stdev
 from typing import NamedTuple
 
 from growing import accuracy, add, album, numbers, read, values
-from ssil.classifier.classifier_settings import ModelSettings, make_settings
+from ssil.classifier.classifier_settings import ClassifierSettings, make_settings
 from ssil.classifier.images import ImageFile, LabelledImages
 from ssil.classifier.update import update
 
@@ -65,7 +65,7 @@ def draw(groups: Mapping[str, list[ImageFile]], learnt: int, held: int, seed: in
     )
 
 
-def follow(stream: Stream, settings: ModelSettings) -> Iterator[Row]:
+def follow(stream: Stream, settings: ClassifierSettings) -> Iterator[Row]:
     """Learn ten classes; then, from there, more of them in updates of each size."""
     first = update(None, settings, stream.of(stream.names[:FIRST])).classifier
     for size, updates in UPDATES.items():

@@ -22,7 +22,7 @@ from statistics import fmean, stdev
 from typing import NamedTuple
 
 from growing import accuracy, add, album, numbers, read, values
-from ssil.classifier.classifier_settings import ModelSettings, make_settings
+from ssil.classifier.classifier_settings import ClassifierSettings, make_settings
 from ssil.classifier.images import ImageFile, LabelledImages
 from ssil.classifier.prediction import Classifier
 from ssil.classifier.update import update
@@ -53,7 +53,7 @@ def drawn(train: Album, weeks: int, classes: int, pictures: int, seed: int) -> l
     return [[(picture, name) for name in week for picture in found[name]] for week in arrivals]
 
 
-def follow(arrivals: Sequence[LabelledImages], test: Album, settings: ModelSettings) -> Iterator[Row]:
+def follow(arrivals: Sequence[LabelledImages], test: Album, settings: ClassifierSettings) -> Iterator[Row]:
     """Learn week by week, and be judged after each."""
     classifier: Classifier | None = None
     for week, arrived in enumerate(arrivals, start=1):

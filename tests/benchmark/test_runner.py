@@ -15,19 +15,19 @@ class Listener(RunObserver):
     """Notes each call, and stops after a number of steps."""
 
     def __init__(self, steps: int = 10**9) -> None:
-        self.steps, self.paces, self.tasks = steps, list[tuple[int, ProgressReport]](), list[int]()
+        self.steps, self.reports, self.tasks = steps, list[tuple[int, ProgressReport]](), list[int]()
 
     def started(self, record: Record) -> None:
         self.tasks.append(len(record.tasks))
 
-    def pace(self, task: int, pace: ProgressReport) -> None:
-        self.paces.append((task, pace))
+    def progress(self, task: int, report: ProgressReport) -> None:
+        self.reports.append((task, report))
 
     def learnt(self, record: Record) -> None:
         self.tasks.append(len(record.tasks))
 
     def should_stop(self) -> bool:
-        return len(self.paces) == self.steps
+        return len(self.reports) == self.steps
 
 
 def test_the_record_tells_the_stream(finished: tuple[Path, Record]) -> None:
@@ -50,17 +50,17 @@ def test_a_finished_run_is_only_read(finished: tuple[Path, Record], dataset: Pat
     out, record = finished
     listener = Listener()
     assert run(tiny_runs.config(dataset, tasks=3, epochs=2, memory=8, out=out), listener) == record
-    assert (listener.tasks, listener.paces) == ([3], [])
+    assert (listener.tasks, listener.reports) == ([3], [])
 
 
 def test_observers_are_called_at_every_step(dataset: Path) -> None:
     listener = Listener()
     run(tiny_runs.config(dataset, tasks=2, epochs=2), listener)
     assert listener.tasks == [0, 1, 2]
-    told = [(task, pace.epoch, pace.step) for task, pace in listener.paces]
+    told = [(task, report.epoch, report.step) for task, report in listener.reports]
     epochs = [[(0, 1), (0, 2), (0, 3), (1, 0)], [(1, 1), (1, 2), (1, 3), (2, 0)]]
     assert told == [(task, *position) for task in (1, 2) for epoch in epochs for position in epoch]
-    assert {(pace.epochs, pace.steps) for _, pace in listener.paces} == {(2, 3)}
+    assert {(report.epochs, report.steps) for _, report in listener.reports} == {(2, 3)}
 
 
 def test_a_stopped_run_goes_on_where_it_stopped(dataset: Path, tmp_path: Path) -> None:
@@ -70,7 +70,7 @@ def test_a_stopped_run_goes_on_where_it_stopped(dataset: Path, tmp_path: Path) -
     listener = Listener()
     run(config, listener)
     assert listener.tasks == [1, 2]
-    _, first = listener.paces[0]
+    _, first = listener.reports[0]
     assert (first.epoch, first.step) == (0, 3)
 
 

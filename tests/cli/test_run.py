@@ -98,15 +98,15 @@ def test_a_directory_of_another_run_is_refused(
 
 def _interrupt_at(step: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Press Ctrl-C at this step, where ends of epochs count as steps."""
-    paces, original = [], RunProgress.pace
+    reports, original = [], RunProgress.progress
 
-    def pace(self: RunProgress, task: int, pace: ProgressReport) -> None:
-        original(self, task, pace)
-        paces.append(pace)
-        if len(paces) == step:
+    def progress(self: RunProgress, task: int, report: ProgressReport) -> None:
+        original(self, task, report)
+        reports.append(report)
+        if len(reports) == step:
             signal.raise_signal(signal.SIGINT)
 
-    monkeypatch.setattr(RunProgress, "pace", pace)
+    monkeypatch.setattr(RunProgress, "progress", progress)
 
 
 @pytest.mark.parametrize(("step", "task"), [(2, 1), (8, 2)])

@@ -42,7 +42,7 @@ def test_bars(finished_record: Record, screen: io.StringIO) -> None:
     with RunProgress() as shown:
         assert "reading the data" in _drawn(shown, screen)
         shown.started(begun)
-        shown.pace(2, ProgressReport("main", 1, 4, 1, 2, 100))
+        shown.progress(2, ProgressReport("main", 1, 4, 1, 2, 100))
         before, text = screen.getvalue(), _drawn(shown, screen)
         assert "going on in task 2, epoch 2/4" in before
         assert "task 2/3" in text
@@ -59,7 +59,7 @@ def test_a_first_task_of_more_epochs_is_more_of_the_stream(finished_record: Reco
     config = finished_record.config | {"training": training}
     with RunProgress() as shown:
         shown.started(finished_record.after(1).model_copy(update={"config": config}))
-        shown.pace(2, ProgressReport("main", 1, 2, 0, 2, 100))
+        shown.progress(2, ProgressReport("main", 1, 2, 0, 2, 100))
         assert _percent(shown, 0) == pytest.approx(100 * (6 + 1) / (6 + 2 + 2), abs=0.1)
 
 
@@ -81,7 +81,7 @@ def test_bars_of_several_runs(finished_record: Record, screen: io.StringIO) -> N
 def test_bars_of_a_task_with_several_phases(finished_record: Record, screen: io.StringIO) -> None:
     with RunProgress() as shown:
         shown.started(finished_record.after(1))
-        shown.pace(2, ProgressReport("balanced", 1, 4, 1, 2, 100, part=1, parts=2))
+        shown.progress(2, ProgressReport("balanced", 1, 4, 1, 2, 100, part=1, parts=2))
         assert "going on in task 2, balanced, epoch 2/4" in screen.getvalue()
         assert "balanced, epoch 2/4" in _drawn(shown, screen)
         assert _percent(shown, 1) == pytest.approx(50 + 37.5 / 2, abs=0.1)

@@ -25,7 +25,7 @@ class Ticking(RunObserver):
     def __init__(self, fuse: Fuse | None) -> None:
         self.fuse = fuse
 
-    def pace(self, task: int, pace: ProgressReport) -> None:
+    def progress(self, task: int, report: ProgressReport) -> None:
         if self.fuse:
             self.fuse.tick("step")
 

@@ -8,7 +8,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 import tiny_runs
-from ssil.benchmark.run_setup import Plan, prepare
+from ssil.benchmark.run_setup import RunSetup, set_up
 from ssil.core.classes import ClassTable
 from ssil.core.errors import UserError
 from ssil.learning.batches import Mixed
@@ -26,10 +26,10 @@ SCHEDULE = Schedule(epochs=2, lr=(0.1, 0.05), milestones=(1,), momentum=0.9, wei
 
 
 @pytest.fixture(scope="module")
-def plan(tmp_path_factory: pytest.TempPathFactory) -> Plan:
+def plan(tmp_path_factory: pytest.TempPathFactory) -> RunSetup:
     """Two tasks of two classes with 5 images each, in double precision."""
     dataset = tiny_runs.patterns(tmp_path_factory.mktemp("engine") / "patterns.npz", [5] * 4)
-    return prepare(tiny_runs.config(dataset, tasks=2, precision="64-true"))
+    return set_up(tiny_runs.config(dataset, tasks=2, precision="64-true"))
 
 
 def cross_entropy(step: Step) -> dict[str, Term]:
@@ -45,7 +45,7 @@ def method(*phases: Phase) -> Method:
 
 
 def learn_first(
-    plan: Plan, *phases: Phase, watch: Callable[[Progress, ProgressReport], None] | None = None
+    plan: RunSetup, *phases: Phase, watch: Callable[[Progress, ProgressReport], None] | None = None
 ) -> Progress:
     """What is left after the first task."""
     task, recipe = plan.stream.tasks[0], method(*phases)
@@ -58,7 +58,7 @@ def weights(network: Network) -> list[Tensor]:
     return [parameter.detach().clone() for parameter in network.parameters()]
 
 
-def test_an_epoch_against_sgd_by_hand(plan: Plan) -> None:
+def test_an_epoch_against_sgd_by_hand(plan: RunSetup) -> None:
     """Momentum, weight decay, the schedule, the batches and the recorded loss, against the textbook's update."""
     task, context = plan.stream.tasks[0], plan.context
     network = initial_network(method(), task.classes, context)
@@ -88,7 +88,7 @@ def test_an_epoch_against_sgd_by_hand(plan: Plan) -> None:
     assert learnt.images == 16
 
 
-def test_every_step_and_every_epoch_is_watched(plan: Plan) -> None:
+def test_every_step_and_every_epoch_is_watched(plan: RunSetup) -> None:
     paces: list[tuple[str, int, int]] = []
     learn_first(
         plan,
@@ -100,7 +100,7 @@ def test_every_step_and_every_epoch_is_watched(plan: Plan) -> None:
     assert paces == [*first, ("second", 0, 1), ("second", 1, 0)]
 
 
-def test_phases_have_their_own_losses_and_momentum(plan: Plan) -> None:
+def test_phases_have_their_own_losses_and_momentum(plan: RunSetup) -> None:
     """A second phase with rate 0 changes no weight, however much momentum the first one had."""
     once = learn_first(plan, phase())
     twice = learn_first(plan, phase(), phase(replace(SCHEDULE, lr=(0.0, 0.0)), name="idle"))
@@ -109,13 +109,13 @@ def test_phases_have_their_own_losses_and_momentum(plan: Plan) -> None:
     assert twice.losses["main"] == once.losses["main"]
 
 
-def test_the_rate_changes_at_the_milestone(plan: Plan) -> None:
+def test_the_rate_changes_at_the_milestone(plan: RunSetup) -> None:
     stopped = learn_first(plan, phase(replace(SCHEDULE, lr=(0.1, 0.0))))
     short = learn_first(plan, phase(replace(SCHEDULE, epochs=1)))
     assert all(map(torch.equal, weights(stopped.network), weights(short.network)))
 
 
-def test_a_fresh_start_forgets_the_network(plan: Plan) -> None:
+def test_a_fresh_start_forgets_the_network(plan: RunSetup) -> None:
     """With a rate of 0 what is left is the first weights of a network of its own for the second task."""
     first, second = plan.stream.tasks
     idle = replace(phase(replace(SCHEDULE, lr=(0.0, 0.0))), start="fresh")
@@ -127,7 +127,7 @@ def test_a_fresh_start_forgets_the_network(plan: Plan) -> None:
     assert not torch.equal(again.network.head.weight[:2], snapshot.network.head.weight)
 
 
-def test_a_task_starts_from_the_network_before_it(plan: Plan) -> None:
+def test_a_task_starts_from_the_network_before_it(plan: RunSetup) -> None:
     first, second = plan.stream.tasks
     snapshot = learn(method(phase()), None, Memory(), first, plan.context)
     progress = start(method(), snapshot, second, plan.context)
@@ -137,7 +137,7 @@ def test_a_task_starts_from_the_network_before_it(plan: Plan) -> None:
     assert all(parameter.requires_grad for parameter in progress.network.parameters())
 
 
-def test_first_weights_depend_on_the_seed_and_the_task_alone(plan: Plan) -> None:
+def test_first_weights_depend_on_the_seed_and_the_task_alone(plan: RunSetup) -> None:
     classes = plan.stream.tasks[0].classes
     one, same = (weights(initial_network(method(), classes, plan.context)) for _ in range(2))
     assert all(map(torch.equal, one, same))
@@ -145,7 +145,7 @@ def test_first_weights_depend_on_the_seed_and_the_task_alone(plan: Plan) -> None
     assert not torch.equal(one[0], other[0])
 
 
-def test_a_term_is_divided_by_its_divisor(plan: Plan) -> None:
+def test_a_term_is_divided_by_its_divisor(plan: RunSetup) -> None:
     """A group without members counts as nothing, not as a division by zero."""
 
     def loss(step: Step) -> dict[str, Term]:
@@ -157,7 +157,7 @@ def test_a_term_is_divided_by_its_divisor(plan: Plan) -> None:
     assert losses["half"][0] == pytest.approx(losses["ce"][0] / 2)
 
 
-def test_a_loss_that_is_no_number_stops_the_task(plan: Plan) -> None:
+def test_a_loss_that_is_no_number_stops_the_task(plan: RunSetup) -> None:
     def loss(step: Step) -> dict[str, Term]:
         return {"ce": mean(step.output.logits.sum(1) * torch.nan)}
 
@@ -165,7 +165,7 @@ def test_a_loss_that_is_no_number_stops_the_task(plan: Plan) -> None:
         learn_first(plan, phase(loss=loss))
 
 
-def test_a_weight_that_is_no_number_stops_the_task(plan: Plan) -> None:
+def test_a_weight_that_is_no_number_stops_the_task(plan: RunSetup) -> None:
     """Even where the loss was still a number: it was computed before the step."""
 
     def loss(step: Step) -> dict[str, Term]:
@@ -176,7 +176,7 @@ def test_a_weight_that_is_no_number_stops_the_task(plan: Plan) -> None:
 
 
 def test_a_batch_of_one_image_is_refused(tmp_path: Path) -> None:
-    plan = prepare(tiny_runs.config(tiny_runs.patterns(tmp_path / "one.npz", [1, 1]), tasks=2))
+    plan = set_up(tiny_runs.config(tiny_runs.patterns(tmp_path / "one.npz", [1, 1]), tasks=2))
     with pytest.raises(
         UserError,
         match=r"^batch: 1 training image\(s\) for 1 process\(es\), .*; give the task more images, or fewer --tasks$",
@@ -184,7 +184,7 @@ def test_a_batch_of_one_image_is_refused(tmp_path: Path) -> None:
         learn_first(plan, phase())
 
 
-def test_the_counts_of_a_step_are_those_of_the_task(plan: Plan) -> None:
+def test_the_counts_of_a_step_are_those_of_the_task(plan: RunSetup) -> None:
     counts: list[Tensor] = []
 
     def loss(step: Step) -> dict[str, Term]:
@@ -200,7 +200,7 @@ def test_the_counts_of_a_step_are_those_of_the_task(plan: Plan) -> None:
     assert all(torch.equal(count, expected) for count in counts)
 
 
-def test_a_task_may_bring_more_images_of_known_classes(plan: Plan) -> None:
+def test_a_task_may_bring_more_images_of_known_classes(plan: RunSetup) -> None:
     """The label decides which group an image belongs to, not the task that brought it."""
     first, second = plan.stream.tasks
     recipe = plan.configured.method
@@ -239,7 +239,7 @@ def test_a_task_may_bring_more_images_of_known_classes(plan: Plan) -> None:
         assert torch.allclose(ce, torch.stack(by_hand))
 
 
-def test_a_loss_that_takes_the_mean_itself_is_refused(plan: Plan) -> None:
+def test_a_loss_that_takes_the_mean_itself_is_refused(plan: RunSetup) -> None:
     def averaged(step: Step) -> dict[str, Term]:
         return {"ce": F.cross_entropy(step.output.logits, step.labels)}  # type: ignore[dict-item]
 

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 import tiny_runs
-from ssil.benchmark.run_setup import Plan, prepare
+from ssil.benchmark.run_setup import RunSetup, set_up
 from ssil.core.classes import ClassTable
 from ssil.core.samples import Samples
 from ssil.learning import execution
@@ -18,19 +18,19 @@ from ssil.nn.network import Output
 
 
 @pytest.fixture(scope="module")
-def plan(tmp_path_factory: pytest.TempPathFactory) -> Plan:
+def plan(tmp_path_factory: pytest.TempPathFactory) -> RunSetup:
     """Seven classes, four and three, in double precision."""
     dataset = tiny_runs.patterns(tmp_path_factory.mktemp("evaluate") / "patterns.npz", [3] * 7)
-    return prepare(tiny_runs.config(dataset, tasks=2, precision="64-true"))
+    return set_up(tiny_runs.config(dataset, tasks=2, precision="64-true"))
 
 
-def untrained(plan: Plan, task: int) -> Snapshot:
+def untrained(plan: RunSetup, task: int) -> Snapshot:
     """A network with its first weights, which knows the classes of so many tasks."""
     classes = plan.stream.tasks[task - 1].classes
     return Snapshot(initial_network(plan.configured.method, classes, plan.context).clone(), classes, {"main": Scorer()})
 
 
-def scores(snapshot: Snapshot, plan: Plan, indices: Tensor) -> Tensor:
+def scores(snapshot: Snapshot, plan: RunSetup, indices: Tensor) -> Tensor:
     pictures = plan.context.transform.test(plan.stream.test.images.fetch(indices), torch.float64)
     logits: Tensor = snapshot.network(pictures).logits
     return logits
@@ -41,7 +41,7 @@ def equal(these: Predictions, those: Predictions) -> bool:
     return all(torch.allclose(a, b, rtol=1e-9, equal_nan=True) for a, b in columns)
 
 
-def test_predictions_against_one_image_at_a_time(plan: Plan) -> None:
+def test_predictions_against_one_image_at_a_time(plan: RunSetup) -> None:
     snapshot, test = untrained(plan, 2), plan.stream.test
     indices = torch.tensor([9, 0, 27, 4])
     predictions = predict(snapshot, indices, test, plan.context)["main"]
@@ -56,34 +56,34 @@ def test_predictions_against_one_image_at_a_time(plan: Plan) -> None:
         assert [column[row].item() for column in kept] == pytest.approx(means)
 
 
-def test_the_first_task_has_no_old_classes(plan: Plan) -> None:
+def test_the_first_task_has_no_old_classes(plan: RunSetup) -> None:
     predictions = predict(untrained(plan, 1), torch.arange(5), plan.stream.test, plan.context)["main"]
     assert predictions.score_old.isnan().all()
     assert predictions.top.shape == (5, 4)
 
 
-def test_mean_chances_add_up_to_one(plan: Plan) -> None:
+def test_mean_chances_add_up_to_one(plan: RunSetup) -> None:
     """Fig. 6c: C_old * old mean + C_new * new mean = 1."""
     predictions = predict(untrained(plan, 2), torch.arange(28), plan.stream.test, plan.context)["main"]
     total = 4 * predictions.softmax_old + 3 * predictions.softmax_new
     torch.testing.assert_close(total, torch.ones_like(total))
 
 
-def test_labels_are_only_copied(plan: Plan) -> None:
+def test_labels_are_only_copied(plan: RunSetup) -> None:
     snapshot, test = untrained(plan, 2), plan.stream.test
     blind = Samples(test.images, torch.zeros_like(test.labels))
     told, guessed = (predict(snapshot, torch.arange(28), samples, plan.context)["main"] for samples in (test, blind))
     assert equal(replace(told, labels=blind.labels), guessed)
 
 
-def test_the_size_of_the_batches_does_not_matter(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_size_of_the_batches_does_not_matter(plan: RunSetup, monkeypatch: pytest.MonkeyPatch) -> None:
     snapshot = untrained(plan, 2)
     whole = predict(snapshot, torch.arange(28), plan.stream.test, plan.context)["main"]
     monkeypatch.setattr(execution, "BATCH", 3)
     assert equal(predict(snapshot, torch.arange(28), plan.stream.test, plan.context)["main"], whole)
 
 
-def test_features_keep_the_order_of_the_indices(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_features_keep_the_order_of_the_indices(plan: RunSetup, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(execution, "BATCH", 2)
     snapshot, indices = untrained(plan, 1), torch.tensor([5, 1, 3, 0, 2])
     expected = snapshot.network(tiny_runs.preprocessed(plan.context, indices)).features
@@ -91,13 +91,13 @@ def test_features_keep_the_order_of_the_indices(plan: Plan, monkeypatch: pytest.
 
 
 @pytest.mark.parametrize(("favourite", "shares"), [(1, [1.0, 0.0]), (5, [0.0, 1.0])])
-def test_teacher_ratio_counts_tasks(plan: Plan, favourite: int, shares: list[float]) -> None:
+def test_teacher_ratio_counts_tasks(plan: RunSetup, favourite: int, shares: list[float]) -> None:
     snapshot = untrained(plan, 2)
     snapshot.network.head.get_parameter("bias").zero_()[favourite] = 1e6
     assert teacher_ratios(snapshot, plan.stream.tasks[1].indices, plan.context) == {"main": shares}
 
 
-def test_teacher_ratios_add_up_to_one(plan: Plan) -> None:
+def test_teacher_ratios_add_up_to_one(plan: RunSetup) -> None:
     two, one = (teacher_ratios(untrained(plan, n), plan.stream.tasks[1].indices, plan.context)["main"] for n in (2, 1))
     assert sum(two) == pytest.approx(1)
     assert one == [1.0]
@@ -110,7 +110,7 @@ class Contrary(Scorer):
         return -output.logits
 
 
-def test_every_scorer_has_its_own_teacher_ratio(plan: Plan) -> None:
+def test_every_scorer_has_its_own_teacher_ratio(plan: RunSetup) -> None:
     snapshot = replace(untrained(plan, 2), scorers={"main": Scorer(), "other": Contrary()})
     bias = snapshot.network.head.get_parameter("bias").zero_()
     bias[1], bias[5] = 1e6, -1e6
@@ -125,7 +125,7 @@ class Picky(Scorer):
         return output.logits.index_fill(1, torch.tensor([0, 2]), -torch.inf)
 
 
-def test_classes_that_are_ruled_out_are_not_in_the_mean_scores(plan: Plan) -> None:
+def test_classes_that_are_ruled_out_are_not_in_the_mean_scores(plan: RunSetup) -> None:
     """They have no chance, and that counts."""
     snapshot = replace(untrained(plan, 2), scorers={"main": Picky()})
     predictions = predict(snapshot, torch.arange(28), plan.stream.test, plan.context)["main"]

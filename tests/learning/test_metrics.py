@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from ssil.benchmark.estimates import bootstrap
+from ssil.benchmark.results import bootstrap
 from ssil.core.classes import ClassTable
 from ssil.learning.metrics import (
     Predictions,

@@ -10,7 +10,7 @@ from torch import Tensor
 
 import tiny_runs
 from phase_plans import PLAIN, Seen, learn_first, learn_second, memory, method, phase, state, two_tasks, weights
-from ssil.benchmark.run_setup import Plan
+from ssil.benchmark.run_setup import RunSetup
 from ssil.learning import stages
 from ssil.learning.batches import Replay
 from ssil.learning.method import Stage, StepPosition
@@ -20,7 +20,7 @@ from ssil.nn.network import Network, Output
 
 
 @pytest.fixture(scope="module")
-def plan(tmp_path_factory: pytest.TempPathFactory) -> Plan:
+def plan(tmp_path_factory: pytest.TempPathFactory) -> RunSetup:
     return two_tasks(tmp_path_factory.mktemp("hooks"))
 
 
@@ -39,7 +39,7 @@ class Calls(list[Call]):
         self.append((name, moment, weights(work.network), gradients))
 
 
-def test_hooks_are_called_around_every_step(plan: Plan) -> None:
+def test_hooks_are_called_around_every_step(plan: RunSetup) -> None:
     """Gradients before it, project after it: between the two the weights move by the rate times the gradient."""
     calls = Calls()
     schedule = replace(PLAIN, epochs=2)
@@ -52,7 +52,7 @@ def test_hooks_are_called_around_every_step(plan: Plan) -> None:
             torch.testing.assert_close(new, old - 0.1 * gradient)
 
 
-def test_a_moment_counts_the_exemplars_of_a_step(plan: Plan) -> None:
+def test_a_moment_counts_the_exemplars_of_a_step(plan: RunSetup) -> None:
     calls = Calls()
     _, before = learn_first(plan, method(phase("main")))
     replayed = replace(phase("main", gradients=calls.hook("gradients")), batches=Replay(4, 2))
@@ -60,7 +60,7 @@ def test_a_moment_counts_the_exemplars_of_a_step(plan: Plan) -> None:
     assert {moment.images for _, moment, _, _ in calls} == {6}
 
 
-def test_a_hook_may_change_gradients(plan: Plan) -> None:
+def test_a_hook_may_change_gradients(plan: RunSetup) -> None:
     """Without any, no weight moves: a phase does not inherit the momentum of the one before."""
 
     def nothing(work: TaskState, moment: StepPosition) -> None:
@@ -73,7 +73,7 @@ def test_a_hook_may_change_gradients(plan: Plan) -> None:
     assert all(map(torch.equal, weights(ends["main"]), weights(ends["halted"])))
 
 
-def test_a_hook_may_change_weights(plan: Plan) -> None:
+def test_a_hook_may_change_weights(plan: RunSetup) -> None:
     def clear(work: TaskState, moment: StepPosition) -> None:
         work.network.head.weight.zero_()
 
@@ -84,7 +84,7 @@ def test_a_hook_may_change_weights(plan: Plan) -> None:
     assert seen[1].output.logits.var(0).sum() < 1e-12  # all that is left is the bias
 
 
-def test_hooks_see_the_network_that_starts_again(plan: Plan) -> None:
+def test_hooks_see_the_network_that_starts_again(plan: RunSetup) -> None:
     """A hook of the second phase changes the second phase's network."""
     _, before = learn_first(plan, method(phase("main")))
     recipe = method(phase("first"), phase("again", start="previous", project=stages.keep_old_rows))
@@ -93,7 +93,7 @@ def test_hooks_see_the_network_that_starts_again(plan: Plan) -> None:
         assert torch.equal(after.network.head.get_parameter(name)[:2], old)
 
 
-def test_a_stage_changes_what_follows(plan: Plan) -> None:
+def test_a_stage_changes_what_follows(plan: RunSetup) -> None:
     """Between two phases; what follows is in training mode again."""
     works: list[TaskState] = []
     outputs: list[Output] = []
@@ -120,7 +120,7 @@ def test_a_stage_changes_what_follows(plan: Plan) -> None:
     assert not any(torch.equal(before[name], after[name]) for name in before)
 
 
-def test_a_stage_knows_the_memory_and_the_model_before(plan: Plan) -> None:
+def test_a_stage_knows_the_memory_and_the_model_before(plan: RunSetup) -> None:
     works: list[TaskState] = []
     _, before = learn_first(plan, method(phase("main")))
     learn_second(plan, method(Stage("look", works.append)), before)
@@ -128,7 +128,7 @@ def test_a_stage_knows_the_memory_and_the_model_before(plan: Plan) -> None:
     assert torch.equal(works[0].pool.old, memory(plan).indices)
 
 
-def test_a_plan_of_stages_alone_is_done(plan: Plan) -> None:
+def test_a_plan_of_stages_alone_is_done(plan: RunSetup) -> None:
     progress, snapshot = learn_first(plan, method(Stage("nothing", lambda work: None)))
     assert (progress.phase, progress.losses) == (1, {})
     expected = initial_network(method(), plan.stream.tasks[0].classes, plan.context)

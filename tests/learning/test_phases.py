@@ -23,7 +23,7 @@ from phase_plans import (
     two_tasks,
     weights,
 )
-from ssil.benchmark.run_setup import Plan
+from ssil.benchmark.run_setup import RunSetup
 from ssil.core.classes import ClassTable
 from ssil.core.errors import UserError
 from ssil.core.randomness import Randomness
@@ -38,11 +38,11 @@ from ssil.nn.network import Network
 
 
 @pytest.fixture(scope="module")
-def plan(tmp_path_factory: pytest.TempPathFactory) -> Plan:
+def plan(tmp_path_factory: pytest.TempPathFactory) -> RunSetup:
     return two_tasks(tmp_path_factory.mktemp("phases"))
 
 
-def first_step(plan: Plan, name: str, images: int = 10) -> tuple[Tensor, Tensor]:
+def first_step(plan: RunSetup, name: str, images: int = 10) -> tuple[Tensor, Tensor]:
     """Pictures, augmented, and labels of a phase's first step, in the first task; it has so many images."""
     context, random = plan.context, plan.context.random.within(1, name)
     order = torch.randperm(images, generator=random.at("order", 0))
@@ -56,7 +56,7 @@ def first_four(pool: Pool, classes: ClassTable, random: Randomness) -> Pool:
     return Pool(pool.new[:4], pool.old[:0], pool.labels)
 
 
-def test_a_kept_teacher_is_the_model_at_the_end_of_its_phase(plan: Plan) -> None:
+def test_a_kept_teacher_is_the_model_at_the_end_of_its_phase(plan: RunSetup) -> None:
     ends: dict[str, Network] = {}
     seen = Seen()
     learning = phase("second", loss=seen, teachers=("first model",))
@@ -71,7 +71,7 @@ def test_a_kept_teacher_is_the_model_at_the_end_of_its_phase(plan: Plan) -> None
     torch.testing.assert_close(seen[0].teachers["first model"].output.logits, expected)
 
 
-def test_a_kept_teacher_keeps_its_scorer(plan: Plan) -> None:
+def test_a_kept_teacher_keeps_its_scorer(plan: RunSetup) -> None:
     fit, seen = phase("fit", trained="scorer", keep_as="early"), Seen()
     recipe = method(phase("main"), fit, phase("more", trained="scorer"), phase("end", loss=seen, teachers=("early",)))
     progress, _ = learn_first(plan, replace(recipe, scorers={MAIN: Scaled}))
@@ -81,7 +81,7 @@ def test_a_kept_teacher_keeps_its_scorer(plan: Plan) -> None:
     assert torch.equal(view.scores, then * view.output.logits)
 
 
-def test_a_phase_sees_the_teachers_that_it_asks_for(plan: Plan) -> None:
+def test_a_phase_sees_the_teachers_that_it_asks_for(plan: RunSetup) -> None:
     one, other = Seen(), Seen()
     recipe = method(
         phase("first", keep_as="a"),
@@ -95,7 +95,7 @@ def test_a_phase_sees_the_teachers_that_it_asks_for(plan: Plan) -> None:
     assert not torch.equal(other[0].teachers["a"].output.logits, other[0].teachers["b"].output.logits)
 
 
-def test_a_phase_may_start_again_from_the_previous_model(plan: Plan) -> None:
+def test_a_phase_may_start_again_from_the_previous_model(plan: RunSetup) -> None:
     """With a rate of 0 what is left is what the task began with: old rows, and new rows as they were drawn."""
     _, before = learn_first(plan, method(phase("main")))
     recipe = method(phase("first", keep_as="first"), phase("again", IDLE, start="previous"))
@@ -105,14 +105,14 @@ def test_a_phase_may_start_again_from_the_previous_model(plan: Plan) -> None:
     assert not torch.equal(progress.kept["first"].network.head.weight, begun[-2])
 
 
-def test_before_the_first_task_the_previous_model_is_a_fresh_one(plan: Plan) -> None:
+def test_before_the_first_task_the_previous_model_is_a_fresh_one(plan: RunSetup) -> None:
     recipe = method(phase("first"), phase("again", IDLE, start="previous"))
     _, after = learn_first(plan, recipe)
     expected = initial_network(recipe, plan.stream.tasks[0].classes, plan.context)
     assert all(map(torch.equal, weights(after.network), weights(expected)))
 
 
-def test_only_the_head_moves_where_it_is_trained_alone(plan: Plan) -> None:
+def test_only_the_head_moves_where_it_is_trained_alone(plan: RunSetup) -> None:
     """The backbone's weights and buffers are the same bit for bit: no step, no weight decay, no batch statistics."""
     ends: dict[str, Network] = {}
     seen = Seen()
@@ -124,7 +124,7 @@ def test_only_the_head_moves_where_it_is_trained_alone(plan: Plan) -> None:
     torch.testing.assert_close(seen[0].output.features, expected)
 
 
-def test_a_step_of_the_head_by_hand(plan: Plan) -> None:
+def test_a_step_of_the_head_by_hand(plan: RunSetup) -> None:
     ends: dict[str, Network] = {}
     tuning = phase("tuning", replace(PLAIN, weight_decay=0.01), trained="head", images=first_four)
     learn_first(plan, method(phase("first"), tuning), ends)
@@ -140,14 +140,14 @@ def test_a_step_of_the_head_by_hand(plan: Plan) -> None:
         torch.testing.assert_close(after.detach(), before.detach() - 0.1 * (gradient + 0.01 * before.detach()))
 
 
-def test_after_the_head_the_whole_network_moves_again(plan: Plan) -> None:
+def test_after_the_head_the_whole_network_moves_again(plan: RunSetup) -> None:
     ends: dict[str, Network] = {}
     learn_first(plan, method(phase("tuning", trained="head"), phase("all")), ends)
     before, after = state(ends["tuning"].backbone), state(ends["all"].backbone)
     assert not any(torch.equal(before[name], after[name]) for name in before)
 
 
-def test_a_phase_trains_on_the_images_that_it_chooses(plan: Plan) -> None:
+def test_a_phase_trains_on_the_images_that_it_chooses(plan: RunSetup) -> None:
     seen = Seen()
     asked: list[tuple[int, int]] = []
 
@@ -163,7 +163,7 @@ def test_a_phase_trains_on_the_images_that_it_chooses(plan: Plan) -> None:
     assert asked == [(plan.config.seed, 0)]
 
 
-def test_only_the_scorer_moves_where_it_is_trained_alone(plan: Plan) -> None:
+def test_only_the_scorer_moves_where_it_is_trained_alone(plan: RunSetup) -> None:
     """It learns from outputs under the test transform, and a step is the textbook's."""
     ends: dict[str, Network] = {}
     seen = Seen()
@@ -187,7 +187,7 @@ def test_only_the_scorer_moves_where_it_is_trained_alone(plan: Plan) -> None:
     assert not seen[0].teachers
 
 
-def test_a_scorer_goes_on_in_the_next_task(plan: Plan) -> None:
+def test_a_scorer_goes_on_in_the_next_task(plan: RunSetup) -> None:
     """As the student's it starts where it was, and as the teacher's it turns logits into scores."""
     fit, seen = phase("fit", trained="scorer"), Seen()
     _, before = learn_first(plan, method(phase("main"), fit, scorer=Scaled))
@@ -211,7 +211,7 @@ def test_what_a_plan_can_not_be() -> None:
         Method(lambda classes: (), head=LinearHead, scorers={"other": Scorer})
 
 
-def test_a_plan_is_refused_where_it_can_not_be_followed(plan: Plan) -> None:
+def test_a_plan_is_refused_where_it_can_not_be_followed(plan: RunSetup) -> None:
     task = plan.stream.tasks[0]
     with pytest.raises(UserError, match=r"^method: phase 'main' asks for the teacher 'old'; task 1 has none$"):
         learn(method(phase("main", teachers=("old",))), None, Memory(), task, plan.context)
@@ -228,7 +228,7 @@ class Forgetful(Scorer):
         self.temperature = 2.0
 
 
-def test_a_scorer_may_keep_nothing_that_is_not_saved(plan: Plan) -> None:
+def test_a_scorer_may_keep_nothing_that_is_not_saved(plan: RunSetup) -> None:
     recipe = method(phase("main"), scorer=Forgetful)
     with pytest.raises(
         UserError, match=r"^method: 'temperature' of scorer 'main' would not be saved; let it be a buffer"

@@ -85,7 +85,7 @@ class Steps(RunObserver):
     def __init__(self, stopping: bool) -> None:
         self.stopping, self.count = stopping, 0
 
-    def pace(self, task: int, pace: ProgressReport) -> None:
+    def progress(self, task: int, report: ProgressReport) -> None:
         self.count += 1
 
     def should_stop(self) -> bool:

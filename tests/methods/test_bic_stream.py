@@ -12,7 +12,7 @@ from torch import Tensor
 import oracles
 import tiny_runs
 from followed_methods import IMAGES, TaskTrace, copied, follow, plan_for
-from ssil.benchmark.run_setup import Plan
+from ssil.benchmark.run_setup import RunSetup
 from ssil.learning.batches import Pool
 from ssil.learning.engine import learn, start
 from ssil.learning.image_selection import hold_out_per_class
@@ -75,7 +75,7 @@ def test_held_out_images_are_not_trained_on(traces: tuple[TaskTrace, ...], datas
         assert all(torch.equal(epoch.sort().values, expected) for epoch in epochs)
 
 
-def first_task(plan: Plan) -> tuple[Snapshot, Memory]:
+def first_task(plan: RunSetup) -> tuple[Snapshot, Memory]:
     task, context = plan.stream.tasks[0], plan.context
     snapshot = learn(plan.configured.method, None, Memory(), task, context)
     arrived = by_class(task.indices, context.samples.labels)
@@ -96,7 +96,7 @@ def easy(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tiny_runs.patterns(tmp_path_factory.mktemp("bic") / "easy.npz", [12] * 6)
 
 
-def easy_plan(easy: Path, epochs: int = 3, batch: int = 64, **options: Any) -> Plan:
+def easy_plan(easy: Path, epochs: int = 3, batch: int = 64, **options: Any) -> RunSetup:
     length = {"epochs": epochs, "later_epochs": epochs, "batch": batch}
     return plan_for("bic", easy, task_sizes=(4, 2), memory=30, precision="64-true", options=options, **length)
 
@@ -118,7 +118,7 @@ def test_the_correction_leaves_the_network_alone(easy: Path) -> None:
     assert numbers(snapshot.scorers[MAIN]) == (5.0, 3.0)
 
 
-def biased(plan: Plan) -> tuple[Progress, Snapshot, Tensor, Tensor]:
+def biased(plan: RunSetup) -> tuple[Progress, Snapshot, Tensor, Tensor]:
     """The second task with new scores 6 too high: before and after the correction alone, held-out logits and labels."""
     snapshot, memory = first_task(plan)
     task, context = plan.stream.tasks[1], plan.context

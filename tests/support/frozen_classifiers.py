@@ -5,7 +5,7 @@ from typing import Any
 
 from torch import Tensor
 
-from ssil.classifier.classifier_settings import ModelSettings
+from ssil.classifier.classifier_settings import ClassifierSettings
 from ssil.classifier.images import ImageFile
 from ssil.classifier.prediction import Classifier
 from ssil.classifier.update import update
@@ -20,7 +20,7 @@ def backbone() -> Pretrained:
     return Pretrained("mine", made.snapshot.network.backbone.state_dict())
 
 
-def frozen(**given: Any) -> ModelSettings:
+def frozen(**given: Any) -> ClassifierSettings:
     return settings(freeze=True, **given)
 
 

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 import tiny_runs
-from ssil.benchmark.run_setup import Plan, prepare
+from ssil.benchmark.run_setup import RunSetup, set_up
 from ssil.core.classes import ClassTable
 from ssil.learning.batches import Mixed
 from ssil.learning.engine import learn, start
@@ -28,10 +28,10 @@ IDLE = replace(SCHEDULE, lr=(0.0, 0.0))
 PLAIN = Schedule(epochs=1, lr=(0.1,), momentum=0.0, weight_decay=0.0)
 
 
-def two_tasks(folder: Path) -> Plan:
+def two_tasks(folder: Path) -> RunSetup:
     """Of two classes with 5 images each, in double precision."""
     dataset = tiny_runs.patterns(folder / "patterns.npz", [5] * 4)
-    return prepare(tiny_runs.config(dataset, tasks=2, precision="64-true"))
+    return set_up(tiny_runs.config(dataset, tasks=2, precision="64-true"))
 
 
 def cross_entropy(step: Step) -> dict[str, Term]:
@@ -81,26 +81,31 @@ def weights(network: Network) -> list[Tensor]:
     return [parameter.detach().clone() for parameter in network.parameters()]
 
 
-def memory(plan: Plan) -> Memory:
+def memory(plan: RunSetup) -> Memory:
     """Two exemplars of each class of the first task."""
     indices = plan.stream.tasks[0].indices
     labels = plan.context.samples.labels[indices]
     return Memory((indices[labels == 0][:2], indices[labels == 1][:2]))
 
 
-def learn_first(plan: Plan, recipe: Method, ends: dict[str, Network] | None = None) -> tuple[Progress, Snapshot]:
+def learn_first(plan: RunSetup, recipe: Method, ends: dict[str, Network] | None = None) -> tuple[Progress, Snapshot]:
     """What is left after the first task; `ends` gets a copy of the network after each phase."""
     return _learn(plan, recipe, None, Memory(), 0, ends)
 
 
 def learn_second(
-    plan: Plan, recipe: Method, before: Snapshot, ends: dict[str, Network] | None = None
+    plan: RunSetup, recipe: Method, before: Snapshot, ends: dict[str, Network] | None = None
 ) -> tuple[Progress, Snapshot]:
     return _learn(plan, recipe, before, memory(plan), 1, ends)
 
 
 def _learn(
-    plan: Plan, recipe: Method, before: Snapshot | None, exemplars: Memory, number: int, ends: dict[str, Network] | None
+    plan: RunSetup,
+    recipe: Method,
+    before: Snapshot | None,
+    exemplars: Memory,
+    number: int,
+    ends: dict[str, Network] | None,
 ) -> tuple[Progress, Snapshot]:
     task = plan.stream.tasks[number]
     progress = start(recipe, before, task, plan.context)

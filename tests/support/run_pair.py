@@ -41,8 +41,8 @@ class Mortal(RunObserver):
     def __init__(self, dying: list[int], step: int = 7) -> None:
         self.dying, self.left = dying, step
 
-    def pace(self, task: int, pace: ProgressReport) -> None:
-        self.left -= bool(pace.step)
+    def progress(self, task: int, report: ProgressReport) -> None:
+        self.left -= bool(report.step)
         if self.left == 0 and rank() in self.dying:
             die()
 

@@ -9,11 +9,11 @@ import numpy as np
 from PIL import Image
 
 import tiny_runs
-from ssil.classifier.classifier_settings import ModelSettings, make_settings
+from ssil.classifier.classifier_settings import ClassifierSettings, make_settings
 from ssil.classifier.images import ImageFile, LabelledImages
 
 
-def settings(**given: Any) -> ModelSettings:
+def settings(**given: Any) -> ClassifierSettings:
     backbone = f"{Path(tiny_runs.__file__)}:backbone"
     small = {"backbone": backbone, "image_size": 8, "grey": True, "flip": False, "epochs": 20, "later_epochs": 20}
     return make_settings({**small, "batch": 8, "memory": 40, **given})

@@ -1,9 +1,14 @@
-"""Results of many runs: found on disk, named by the settings in which they differ, grouped where only the seed does."""
+"""Results of many runs: found on disk, named by their differences, grouped and estimated over seeds."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from math import inf, nan, sqrt
 from pathlib import Path
+from statistics import fmean
 from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from ssil.benchmark.record import Record, flat, read_record
 from ssil.core.errors import UserError
@@ -41,8 +46,8 @@ def variants(runs: Sequence[Run]) -> dict[str, list[Run]]:
     """
     groups: dict[str, list[Run]] = {}
     for run in runs:
-        groups.setdefault(repr(sorted(settings(run.record).items())), []).append(run)
-    firsts = [settings(members[0].record) for members in groups.values()]
+        groups.setdefault(repr(sorted(comparable_settings(run.record).items())), []).append(run)
+    firsts = [comparable_settings(members[0].record) for members in groups.values()]
     named: dict[str, list[Run]] = {}
     for index, members in enumerate(groups.values()):
         name = _name(index, firsts)
@@ -57,7 +62,7 @@ def differences(settings: Sequence[Mapping[str, Any]]) -> list[str]:
     return [name for name in names if any(one.get(name) != settings[0].get(name) for one in settings)]
 
 
-def settings(record: Record) -> dict[str, Any]:
+def comparable_settings(record: Record) -> dict[str, Any]:
     """Return the settings that decide a result, by name, without seeds.
 
     Methods that share the training and branches have records of their own, so they are left out.
@@ -67,7 +72,7 @@ def settings(record: Record) -> dict[str, Any]:
     resolved = {
         "label": record.label,
         "task_sizes": tuple(record.task_sizes),
-        "memory": memory(record.config["memory"]),
+        "memory": describe_budget(record.config["memory"]),
     }
     return flat(config | resolved | {"options": _defaults(record.config["method"]) | record.config["options"]})
 
@@ -78,10 +83,10 @@ def _defaults(method: str) -> dict[str, Any]:
     return {name: default for name, (_, default) in known.options.items()} if known else {}
 
 
-def memory(budget: Mapping[str, Any]) -> str:
+def describe_budget(budget: Mapping[str, Any]) -> str:
     """Describe a recorded memory budget.
 
-    >>> memory({"kind": "fixed", "total": 500}), memory({"kind": "growing", "per_class": 2})
+    >>> describe_budget({"kind": "fixed", "total": 500}), describe_budget({"kind": "growing", "per_class": 2})
     ('500 exemplars', '2 exemplars a class')
     """
     sizes = {
@@ -102,3 +107,63 @@ def _name(index: int, firsts: Sequence[Mapping[str, Any]]) -> str:
 
 def _described(name: str, value: Any) -> str:
     return str(value) if name == "memory" else f"{name.rpartition('.')[2].replace('_', ' ')} {value}"
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A mean over runs, their standard deviation, and a confidence interval of the mean.
+
+    Of a single run the deviation is nan, and the interval has no bounds.
+    """
+
+    mean: float
+    deviation: float
+    low: float
+    high: float
+    count: int
+
+    def text(self, digits: int = 1) -> str:
+        """Return the mean and, of two runs or more, the deviation.
+
+        >>> estimate([1.0, 2.0]).text(), estimate([-0.01]).text()
+        ('1.5 ± 0.7', '0.0')
+        """
+        deviation = f" ± {self.deviation:.{digits}f}" if self.count > 1 else ""
+        return f"{self.mean:z.{digits}f}{deviation}"
+
+
+def estimate(values: Sequence[float], level: float = 0.95) -> Estimate:
+    """Return the mean, the standard deviation, and Student's t-interval of the mean.
+
+    >>> one = estimate([1.0, 2.0, 3.0])
+    >>> one.mean, one.deviation, round(one.low, 2), round(one.high, 2)
+    (2.0, 1.0, -0.48, 4.48)
+    """
+    from scipy.stats import t as student  # takes a second to import
+
+    count, mean = len(values), fmean(values)
+    if count == 1:
+        return Estimate(mean, nan, -inf, inf, 1)
+    deviation = float(np.std(values, ddof=1))  # statistics.stdev fails on nan
+    half = float(student.ppf((1 + level) / 2, count - 1)) * deviation / sqrt(count)
+    return Estimate(mean, deviation, mean - half, mean + half, count)
+
+
+def bootstrap(
+    values: NDArray[np.float64],
+    statistic: Callable[[NDArray[np.float64]], float] = lambda values: float(values.mean()),
+    *,
+    level: float = 0.95,
+    draws: int = 1_000,
+    seed: int = 0,
+) -> tuple[float, float]:
+    """Return a bootstrap interval of a statistic: quantiles over samples of the values with replacement.
+
+    >>> low, high = bootstrap(np.array([0.0, 1.0] * 50))
+    >>> 0.35 < low < 0.5 < high < 0.65
+    True
+    """
+    random = np.random.default_rng(seed)
+    found = [statistic(values[random.integers(len(values), size=len(values))]) for _ in range(draws)]
+    low, high = np.quantile(found, [(1 - level) / 2, (1 + level) / 2])
+    return float(low), float(high)

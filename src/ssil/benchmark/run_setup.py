@@ -197,7 +197,3 @@ def expected_record(config: RunConfig, like: Record) -> tuple[ConfiguredMethod, 
     budget = recorded_budget(_memory_budget(config, configured.method, sum(sizes)))
     settings |= {"memory": budget, "data_fingerprint": like.config["data_fingerprint"]}
     return configured, like.model_copy(update={"config": settings, "class_order": order, "task_sizes": [*sizes]})
-
-
-Plan = RunSetup  # former names, until all callers have the new ones
-prepare = set_up

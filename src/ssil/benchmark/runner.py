@@ -37,7 +37,7 @@ class RunObserver:
     def started(self, record: Record) -> None:
         """The run begins, or continues: `record` holds the finished tasks."""
 
-    def pace(self, task: int, pace: ProgressReport) -> None:
+    def progress(self, task: int, report: ProgressReport) -> None:
         """A step or an epoch of a task is finished."""
 
     def epoch(self, task: int, losses: Mapping[str, Mapping[str, Sequence[float]]]) -> None:
@@ -59,7 +59,7 @@ class RunObservers(RunObserver):
 
     def __init__(self, *observers: RunObserver) -> None:
         self.observers = observers
-        for name in ("reading", "started", "pace", "epoch", "learnt", "finished"):
+        for name in ("reading", "started", "progress", "epoch", "learnt", "finished"):
             setattr(self, name, partial(self._call_all, name))
 
     def _call_all(self, name: str, *arguments: Any) -> None:
@@ -103,12 +103,12 @@ def run(config: RunConfig, observer: RunObserver | None = None) -> Record:
         return state.record
 
 
-def share_done(record: Record, pace: ProgressReport | None = None) -> float:
+def share_done(record: Record, report: ProgressReport | None = None) -> float:
     """Return the finished share of a stream: tasks weighted by classes and epochs, and a part of the current one."""
     training, tasks = record.config["training"], len(record.tasks)
     first, later = training["epochs"], training.get("later_epochs") or training["epochs"]
     work: list[int] = [size * (later if index else first) for index, size in enumerate(record.task_sizes)]
-    current = sum(work[tasks : tasks + 1]) * pace.done if pace else 0.0
+    current = sum(work[tasks : tasks + 1]) * report.done if report else 0.0
     return (sum(work[:tasks]) + current) / sum(work)
 
 
@@ -163,8 +163,8 @@ class _TaskRunner:
         method, context = setup.branch.method, setup.context
         progress = start(method, state.snapshot, task, context)
 
-        def on_step(_: Progress, pace: ProgressReport) -> None:
-            self.observer.pace(task.number, replace(pace, phase=f"branch {pace.phase}"))
+        def on_step(_: Progress, report: ProgressReport) -> None:
+            self.observer.progress(task.number, replace(report, phase=f"branch {report.phase}"))
             if any(total(context.fabric, [self.observer.should_stop()])):
                 raise KeyboardInterrupt
 
@@ -172,14 +172,14 @@ class _TaskRunner:
         predictions = predict(snapshot, setup.stream.seen(task), setup.stream.test, context)[MAIN]
         return {setup.branch.folder: TaskResult(predictions, progress, main.teacher_ratio)}
 
-    def _on_step(self, task: Task, progress: Progress, pace: ProgressReport) -> None:
+    def _on_step(self, task: Task, progress: Progress, report: ProgressReport) -> None:
         """Call the observer, log a finished epoch, and write a checkpoint or stop if any process asks for it."""
-        self.observer.pace(task.number, pace)
-        if pace.step == 0:
+        self.observer.progress(task.number, report)
+        if report.step == 0:
             self.observer.epoch(task.number, progress.losses)
-        if self.directory and pace.step == 0:
-            losses = {part: values[-1] for part, values in progress.losses[pace.phase].items()}
-            self.directory.log(task=task.number, phase=pace.phase, epoch=pace.epoch, loss=losses)
+        if self.directory and report.step == 0:
+            losses = {part: values[-1] for part, values in progress.losses[report.phase].items()}
+            self.directory.log(task=task.number, phase=report.phase, epoch=report.epoch, loss=losses)
         due = bool(self.directory and self.directory.checkpoint_due())
         stop, write = total(self.setup.context.fabric, [self.observer.should_stop(), due])
         if write or (stop and self.setup.config.out):

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from ssil.learning.registry import ConfiguredMethod
 
 
-class ModelSettings(Settings):
+class ClassifierSettings(Settings):
     """How a classifier learns. The `fixed` settings stay as they were at the first update; others may change."""
 
     method: str = setting("eeil", "how classes are learnt, see `ssil methods`", fixed=True)
@@ -48,10 +48,10 @@ class ModelSettings(Settings):
         return configure(self.method, "paper", training, self.options)
 
 
-FIXED = tuple(ModelSettings.names(fixed=True))
+FIXED = tuple(ClassifierSettings.names(fixed=True))
 """The settings that stay as they were at the first update."""
 
 
-def make_settings(given: Mapping[str, Any]) -> ModelSettings:
+def make_settings(given: Mapping[str, Any]) -> ClassifierSettings:
     """Return validated settings; raise UserError with one line about the first value that does not fit."""
-    return validated(ModelSettings, given)
+    return validated(ClassifierSettings, given)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from ssil.classifier.classifier_settings import ModelSettings, make_settings
+from ssil.classifier.classifier_settings import ClassifierSettings, make_settings
 from ssil.classifier.feature_extraction import trained_network
 from ssil.classifier.holdout import accuracy_drops
 from ssil.classifier.images import LabelledImages, load_images, normalized_name
@@ -91,7 +91,7 @@ def publish_update(
     return PublishedUpdate(version, result, remarks)
 
 
-def _check_settings(settings: ModelSettings, weights: Pretrained | None) -> None:
+def _check_settings(settings: ClassifierSettings, weights: Pretrained | None) -> None:
     """Raise what is wrong with a new model's settings before thousands of images are read."""
     settings.configured()
     find_backbone(settings.backbone)

@@ -13,7 +13,7 @@ from PIL import Image, ImageOps
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from ssil.classifier.classifier_settings import ModelSettings, make_settings
+from ssil.classifier.classifier_settings import ClassifierSettings, make_settings
 from ssil.classifier.holdout import HoldoutResult
 from ssil.classifier.images import ImageFile, normalized_name
 from ssil.classifier.model_directory import ModelDirectory, ModelVersion
@@ -30,7 +30,7 @@ ImagesLike = Sequence[str | Path | Image.Image] | NDArray[np.uint8]
 
 def _signature() -> Signature:
     """Return the signature of the constructor: the classifier's settings and `init`, the first two by position."""
-    fields = ModelSettings.model_fields
+    fields = ClassifierSettings.model_fields
     defaults = {name: info.default or None if name == "options" else info.default for name, info in fields.items()}
     first = ("self", "method", "memory")
     names = [*first, *(name for name in defaults if name not in first), "init"]
@@ -142,7 +142,7 @@ class IncrementalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         loaded.classes_ = np.array([int(name) for name in names] if all(map(str.isdecimal, names)) else names)
         return loaded
 
-    def _settings(self) -> ModelSettings:
+    def _settings(self) -> ClassifierSettings:
         given = {name: getattr(self, name) for name in self._get_param_names() if name != "init"}
         return make_settings({**given, "options": dict(self.options or {})})
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from ssil.classifier.classifier_settings import ModelSettings
+from ssil.classifier.classifier_settings import ClassifierSettings
 from ssil.classifier.images import ImageFile, ImagesByClass, image_samples
 from ssil.classifier.prediction import execution_context
 from ssil.core.classes import ClassTable
@@ -24,7 +24,7 @@ from ssil.nn.resnet import Backbone
 
 
 def trained_network(
-    settings: ModelSettings,
+    settings: ClassifierSettings,
     snapshot: Snapshot | None,
     init: Pretrained | None = None,
     observer: Observer = ignore_progress,
@@ -54,7 +54,7 @@ def trained_network(
 class WholeNetwork:
     """The whole network is trained, on the images themselves."""
 
-    settings: ModelSettings
+    settings: ClassifierSettings
     init: Pretrained | None
 
     def with_features(self, groups: Iterable[Sequence[ImageFile]]) -> ImagesByClass:

@@ -16,7 +16,7 @@ from typing import Any
 import torch
 
 from ssil.classifier import model_files
-from ssil.classifier.classifier_settings import ModelSettings, make_settings
+from ssil.classifier.classifier_settings import ClassifierSettings, make_settings
 from ssil.classifier.images import ImageFile, ImagesByClass
 from ssil.classifier.prediction import Classifier, execution_context
 from ssil.classifier.versions import IMAGES, MODEL, WEIGHTS, History, VersionedDirectory
@@ -184,7 +184,7 @@ class ModelDirectory(VersionedDirectory):
         )
 
 
-def _check_shapes(snapshot: Snapshot, settings: ModelSettings) -> None:
+def _check_shapes(snapshot: Snapshot, settings: ClassifierSettings) -> None:
     """Predict a black image, so that weights of wrong shapes are found when the model is loaded."""
     size, channels = settings.preprocessing().size, settings.preprocessing().channels
     black, index = torch.zeros(1, size, size, channels, dtype=torch.uint8), torch.zeros(1, dtype=torch.long)
@@ -194,7 +194,7 @@ def _check_shapes(snapshot: Snapshot, settings: ModelSettings) -> None:
         raise ValueError(f"{scores.shape[1]} scores for {snapshot.classes.seen} classes")
 
 
-def _refuse_code(path: Path, settings: ModelSettings, trusted: Collection[str]) -> None:
+def _refuse_code(path: Path, settings: ClassifierSettings, trusted: Collection[str]) -> None:
     """Raise UserError if the model names a Python file that is not trusted: loading it would run its code."""
     for kind, name in (("method", settings.method), ("backbone", settings.backbone)):
         if ":" in name and name not in trusted:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import torch
 
-from ssil.classifier.classifier_settings import ModelSettings
+from ssil.classifier.classifier_settings import ClassifierSettings
 from ssil.classifier.images import ImageFile, ImagesByClass, image_samples
 from ssil.classifier.temperature_scaling import TemperatureScaled
 from ssil.core.classes import ClassTable
@@ -24,7 +24,7 @@ from ssil.nn.pretrained import Pretrained
 class Classifier:
     """A trained classifier: its model, the settings it was made with, and the images it keeps."""
 
-    settings: ModelSettings
+    settings: ClassifierSettings
     snapshot: Snapshot
     exemplars: ImagesByClass
     """Images that every later update is trained on again."""
@@ -68,7 +68,7 @@ def predict(classifier: Classifier, images: Sequence[ImageFile], top: int = 5) -
 
 
 def execution_context(
-    settings: ModelSettings, samples: Samples | None = None, init: Pretrained | None = None
+    settings: ClassifierSettings, samples: Samples | None = None, init: Pretrained | None = None
 ) -> ExecutionContext:
     """Return the context in which a classifier with these settings is trained on `samples`, or only predicts."""
     preprocessing = settings.preprocessing()

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from ssil.classifier.classifier_settings import FIXED, ModelSettings, make_settings
+from ssil.classifier.classifier_settings import FIXED, ClassifierSettings, make_settings
 from ssil.classifier.feature_extraction import WholeNetwork, trained_network
 from ssil.classifier.holdout import BUDGET_SHARE, HoldoutResult, evaluate, hold_out, holdout_scores
 from ssil.classifier.images import ImageFile, ImagesByClass, LabelledImages
@@ -52,7 +52,7 @@ class Update(NamedTuple):
 
 def update(
     classifier: Classifier | None,
-    settings: ModelSettings,
+    settings: ClassifierSettings,
     images: LabelledImages,
     observer: Observer = ignore_progress,
     init: Pretrained | None = None,
@@ -94,7 +94,7 @@ def update(
     return Update(updated, before, evaluate(updated), len(training), known.names, epochs, evaluate(unscaled))
 
 
-def changed_settings(settings: ModelSettings, given: Mapping[str, Any]) -> ModelSettings:
+def changed_settings(settings: ClassifierSettings, given: Mapping[str, Any]) -> ClassifierSettings:
     """Return a model's settings with those that an update was given; raise UserError if one of them can't change."""
     for name in FIXED:
         if given.get(name, own := getattr(settings, name)) != own:
@@ -134,7 +134,7 @@ def _without_exemplars(images: LabelledImages, exemplars: ImagesByClass) -> Labe
     return [(image, name) for image, name in images if image.original_digest not in kept]
 
 
-def _memory_budget(settings: ModelSettings, images: Sequence[ImageFile]) -> int:
+def _memory_budget(settings: ClassifierSettings, images: Sequence[ImageFile]) -> int:
     """Return how many images are kept in all; a limit in megabytes is converted by the mean size of some `images`."""
     if settings.memory_mb is None:
         return settings.memory
@@ -142,7 +142,7 @@ def _memory_budget(settings: ModelSettings, images: Sequence[ImageFile]) -> int:
     return max(1, int(settings.memory_mb * 1e6 / fmean(len(image.read()) for image in some)))
 
 
-def _shrunk(groups: Iterable[Sequence[ImageFile]], settings: ModelSettings) -> ImagesByClass:
+def _shrunk(groups: Iterable[Sequence[ImageFile]], settings: ClassifierSettings) -> ImagesByClass:
     """Return copies to keep, of twice the side that the network sees: large enough for crops and a larger network."""
     preprocessing = settings.preprocessing()
     side, channels = 2 * preprocessing.size, preprocessing.channels
@@ -185,7 +185,11 @@ class _TrainingData:
 
 
 def _train(
-    previous: Snapshot | None, data: _TrainingData, network: WholeNetwork, settings: ModelSettings, observer: Observer
+    previous: Snapshot | None,
+    data: _TrainingData,
+    network: WholeNetwork,
+    settings: ClassifierSettings,
+    observer: Observer,
 ) -> Snapshot:
     """Train with the settings' method, from the previous model or from first weights."""
     method, context = settings.configured().method, network.context(data.samples)
@@ -196,8 +200,12 @@ def _train(
 
 
 def _with_fitting_epochs(
-    settings: ModelSettings, seconds: float, train: Callable[[ModelSettings, Observer], Snapshot], *, first: bool
-) -> ModelSettings:
+    settings: ClassifierSettings,
+    seconds: float,
+    train: Callable[[ClassifierSettings, Observer], Snapshot],
+    *,
+    first: bool,
+) -> ClassifierSettings:
     """Return the settings with as many epochs as fit into `seconds`, after timing `train` for a short while."""
     times, shares = list[float](), list[float]()
 

@@ -11,12 +11,11 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Group, RenderableType
 from rich.table import Table
 
-from ssil.benchmark.estimates import estimate
 from ssil.benchmark.grid.cells import Cell, finished_record
 from ssil.benchmark.grid.forecast import expected_seconds, probe, remaining_seconds
 from ssil.benchmark.grid.process_pool import GridObserver, Outcome, run_cells
 from ssil.benchmark.record import Record
-from ssil.benchmark.results import Run, variants
+from ssil.benchmark.results import Run, estimate, variants
 from ssil.cli.interrupts import Interrupts, explained_interrupt
 from ssil.cli.progress import progress_display
 from ssil.cli.terminal import console, duration, table

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
 from cyclopts import App, Parameter
 
-from ssil.classifier.classifier_settings import ModelSettings, make_settings
+from ssil.classifier.classifier_settings import ClassifierSettings, make_settings
 from ssil.cli.flags import FlagStyle, parsed, with_flags
 from ssil.cli.interrupts import Interrupts
 from ssil.cli.progress import progress_display
@@ -48,7 +48,7 @@ Examples:
 
 
 @app.default
-@with_flags(ModelSettings, before={"init": "freeze", "minutes": "epochs"}, style=STYLE)
+@with_flags(ClassifierSettings, before={"init": "freeze", "minutes": "epochs"}, style=STYLE)
 def learn(
     model: Annotated[Path, Parameter(help="the model's directory")],
     images: Annotated[str, Parameter(help="images of one class or more")],
@@ -64,7 +64,7 @@ def learn(
     **flags: Any,
 ) -> None:
     """Learn new classes, or more images of known ones, and keep the old."""
-    values = parsed(ModelSettings, flags)
+    values = parsed(ClassifierSettings, flags)
     given = make_settings(values).model_dump(include=set(values))
     if html:
         require_plotly("html")

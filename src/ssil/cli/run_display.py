@@ -61,18 +61,19 @@ class RunProgress(RunObserver, ExitStack):
         self.display.log(run_title(record))
         self._update_stream()
 
-    def pace(self, task: int, pace: ProgressReport) -> None:
+    def progress(self, task: int, report: ProgressReport) -> None:
         """Show a finished step."""
-        epoch = f"{f'{pace.phase}, ' if pace.parts > 1 else ''}epoch {min(pace.epoch + 1, pace.epochs)}/{pace.epochs}"
+        phase = f"{report.phase}, " if report.parts > 1 else ""
+        epoch = f"{phase}epoch {min(report.epoch + 1, report.epochs)}/{report.epochs}"
         if task != self.task:
-            resumed = not self.task and (self.records[-1].tasks or (pace.epoch, pace.step) != (0, 1))
+            resumed = not self.task and (self.records[-1].tasks or (report.epoch, report.step) != (0, 1))
             self.task, self.speed = task, Speed()
             if resumed:
                 self.display.message(f"going on in task {task}, {epoch}")
-        name, speed = f"task {task}/{len(self.records[-1].task_sizes)}", self.speed(pace.images)
+        name, speed = f"task {task}/{len(self.records[-1].task_sizes)}", self.speed(report.images)
         line = f"{name}, {epoch}: {speed:.0f} images/s" if speed else ""
-        self.display.update(name, pace.done, 1, f"{epoch}, {speed:.0f} images/s", line, bar=1)
-        self._update_stream(pace)
+        self.display.update(name, report.done, 1, f"{epoch}, {speed:.0f} images/s", line, bar=1)
+        self._update_stream(report)
 
     def learnt(self, record: Record) -> None:
         """Show the results after a task."""
@@ -87,10 +88,10 @@ class RunProgress(RunObserver, ExitStack):
         """Return whether Ctrl-C was pressed."""
         return self.interrupts.requested
 
-    def _update_stream(self, pace: ProgressReport | None = None) -> None:
+    def _update_stream(self, report: ProgressReport | None = None) -> None:
         run = len(self.records)
         name = f"run {run}/{self.runs}" if self.runs > 1 else "stream"
-        self.display.update(name, run - 1 + share_done(self.records[-1], pace), self.runs)
+        self.display.update(name, run - 1 + share_done(self.records[-1], report), self.runs)
 
     def _above(self, height: int) -> RenderableType:
         if not self.records:

@@ -7,9 +7,8 @@ from typing import Any, Final
 import numpy as np
 import torch
 
-from ssil.benchmark.estimates import bootstrap
 from ssil.benchmark.record import Record, TaskRecord, flat, read_predictions
-from ssil.benchmark.results import Run, differences
+from ssil.benchmark.results import Run, bootstrap, differences
 from ssil.core.errors import UserError
 from ssil.learning.metrics import Predictions
 from ssil.reporting.headline_table import COLUMNS

@@ -9,8 +9,8 @@ from zlib import crc32
 from plotly import graph_objects as go
 from torch import Tensor
 
-from ssil.benchmark.estimates import Estimate
 from ssil.benchmark.record import Record, TaskRecord
+from ssil.benchmark.results import Estimate
 from ssil.learning.metrics import average, newest_share
 from ssil.reporting.figures.ablations import replay_averages
 from ssil.reporting.figures.bias import teacher_shares

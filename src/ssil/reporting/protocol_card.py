@@ -9,7 +9,7 @@ from itertools import accumulate, pairwise
 from typing import Any, Final
 
 from ssil.benchmark.record import Record, flat
-from ssil.benchmark.results import Run, differences, memory
+from ssil.benchmark.results import Run, describe_budget, differences
 from ssil.core.errors import UserError
 from ssil.learning.registry import configure, recipes
 
@@ -149,7 +149,7 @@ def _memory(record: Record) -> str:
     size = f", {record.tasks[-1].exemplar_bytes / 1e6:.2f} MB as raw pixels" if record.tasks else ""
     chosen = f", chosen by {config['selection']}" if config.get("selection") == "herding" else ", chosen at random"
     kept = config["memory"]["kind"] in {"fixed", "growing"}
-    return f"{memory(config['memory'])}{chosen + size if kept else ''}"
+    return f"{describe_budget(config['memory'])}{chosen + size if kept else ''}"
 
 
 def _schedule(training: Mapping[str, Any]) -> str:

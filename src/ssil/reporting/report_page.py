@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from ssil.benchmark.record import Record
-from ssil.benchmark.results import memory, settings
+from ssil.benchmark.results import comparable_settings, describe_budget
 from ssil.reporting import findings
 from ssil.reporting.figures.ablations import replay_cell
 from ssil.reporting.headline_table import COLUMNS, headline, headlines, numbers
@@ -60,7 +60,7 @@ def replay_tables(sections: Sequence[Section]) -> list[tuple[str, list[Record]]]
     """Return titles and records of runs that differ in N_M and T only (Table S2), where N_M takes several values."""
     groups: dict[str, list[Record]] = {}
     for record in _replay_records(sections):
-        same = {name: value for name, value in settings(record).items() if name not in REPLAY_SETTINGS}
+        same = {name: value for name, value in comparable_settings(record).items() if name not in REPLAY_SETTINGS}
         groups.setdefault(repr((sorted(same.items()), _large_base(record))), []).append(record)
     return [(_replay_title(records[0]), records) for records in groups.values() if _varies(records)]
 
@@ -85,4 +85,4 @@ def _varies(records: Sequence[Record]) -> bool:
 
 def _replay_title(record: Record) -> str:
     base = ", large base" if _large_base(record) else ""
-    return f"{record.config['dataset']}: {record.label}, {memory(record.config['memory'])}{base}"
+    return f"{record.config['dataset']}: {record.label}, {describe_budget(record.config['memory'])}{base}"

@@ -4,9 +4,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from ssil.benchmark.estimates import Estimate, estimate
 from ssil.benchmark.record import Record, TaskRecord, summarise
-from ssil.benchmark.results import Run, variants
+from ssil.benchmark.results import Estimate, Run, estimate, variants
 from ssil.reporting.figures.bias import confusion_counts
 from ssil.reporting.figures.lines import over_seeds
 from ssil.reporting.figures.style import MethodStyle, method_styles

@@ -10,8 +10,8 @@ from math import inf, nan
 
 import numpy as np
 
-from ssil.benchmark.estimates import estimate
 from ssil.benchmark.record import Record, TaskRecord
+from ssil.benchmark.results import estimate
 from ssil.learning.metrics import latest_share
 from ssil.reproduction.evidence import Evidence, MissingError
 from ssil.reproduction.paper_scenarios import ALL, HIGH, LOW, MAIN, MIDDLE, Condition

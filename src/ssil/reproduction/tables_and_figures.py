@@ -6,7 +6,7 @@ from functools import partial
 
 from matplotlib.figure import Figure
 
-from ssil.benchmark.estimates import estimate
+from ssil.benchmark.results import estimate
 from ssil.learning.method import Phase, Stage
 from ssil.learning.registry import configure
 from ssil.reporting.figures.ablations import replay_ablation, replay_sizes, softmax_ablation

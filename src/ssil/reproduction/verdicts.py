@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from math import inf
 
-from ssil.benchmark.estimates import Estimate, estimate
+from ssil.benchmark.results import Estimate, estimate
 
 
 class Verdict(StrEnum):

@@ -8,7 +8,8 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
-from ssil.benchmark.run_setup import Plan, prepare
+from ssil.benchmark import run_setup
+from ssil.benchmark.run_setup import RunSetup
 from ssil.core.samples import Images, Samples
 from ssil.learning import memory as memories
 from ssil.learning.engine import learn
@@ -108,12 +109,12 @@ def equal(these: Mapping[str, Tensor], those: Mapping[str, Tensor]) -> bool:
     return these.keys() == those.keys() and all(torch.equal(these[key], those[key]) for key in these)
 
 
-def set_up(name: str, dataset: Path, **settings: Any) -> Plan:
+def set_up(name: str, dataset: Path, **settings: Any) -> RunSetup:
     """Set up a run of the method `name` on the small stream; `settings` override `SETTINGS`."""
-    return prepare(small_stream.config(dataset, **SETTINGS | {"method": name} | settings))
+    return run_setup.set_up(small_stream.config(dataset, **SETTINGS | {"method": name} | settings))
 
 
-def scores(snapshot: Snapshot, plan: Plan, batch: int = 1000) -> Tensor:
+def scores(snapshot: Snapshot, plan: RunSetup, batch: int = 1000) -> Tensor:
     """Return a snapshot's scores of all test images, computed `batch` images at a time."""
     test = plan.stream.test
     parts = torch.arange(len(test)).split(batch)
@@ -136,7 +137,7 @@ def trace(name: str, dataset: Path, **options: Any) -> tuple[TaskTrace, ...]:
     return tuple(tasks)
 
 
-def _trace_task(plan: Plan, task: Task, memory: Memory, teacher: Snapshot | None) -> TaskTrace:
+def _trace_task(plan: RunSetup, task: Task, memory: Memory, teacher: Snapshot | None) -> TaskTrace:
     images, calls = TracedImages(plan.context.samples.images), list[LossCall]()
     context = replace(plan.context, samples=Samples(images, plan.context.samples.labels))
     before = weights(teacher)

@@ -88,7 +88,7 @@ class StopAfter(RunObserver):
     def __init__(self, steps: int) -> None:
         self.left = steps
 
-    def pace(self, task: int, pace: ProgressReport) -> None:
+    def progress(self, task: int, report: ProgressReport) -> None:
         """Count a step."""
         self.left -= 1
 

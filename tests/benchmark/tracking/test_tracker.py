@@ -54,7 +54,7 @@ def follow(tracker: RunObserver, record: Record, done: int = 0, last: int | None
         for epoch in (1, 2):
             for step in (1, 2, 0):
                 images += 8 * bool(step)
-                tracker.pace(task.task, ProgressReport("main", epoch - (step > 0), 2, step, 2, images))
+                tracker.progress(task.task, ProgressReport("main", epoch - (step > 0), 2, step, 2, images))
             losses = {"main": {part: values[:epoch] for part, values in task.loss["main"].items()}}
             tracker.epoch(task.task, losses)
             if task.task == last:
@@ -189,11 +189,11 @@ def test_several_watchers(whole: Record) -> None:
             return lambda *said: heard.append((name, said))
 
     both = RunObservers(Ear(), Ear())
-    pace, losses = ProgressReport("main", 1, 2, 0, 1, 8), {"main": {"ce": [1.0]}}
+    report, losses = ProgressReport("main", 1, 2, 0, 1, 8), {"main": {"ce": [1.0]}}
     calls = {
         "reading": (1, 2),
         "started": (whole,),
-        "pace": (1, pace),
+        "progress": (1, report),
         "epoch": (1, losses),
         "learnt": (whole,),
         "finished": ({"main": whole},),

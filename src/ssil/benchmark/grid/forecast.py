@@ -61,8 +61,8 @@ class _Probe(RunObserver):
     def learnt(self, record: Record) -> None:
         self.record = record
 
-    def pace(self, task: int, pace: ProgressReport) -> None:
-        now, self.share = time.monotonic(), share_done(self.record, pace)
+    def progress(self, task: int, report: ProgressReport) -> None:
+        now, self.share = time.monotonic(), share_done(self.record, report)
         if not self.began:
             self.began, self.first = now, self.share
         self.spent = now - self.began

@@ -83,10 +83,10 @@ class Tracker(RunObserver):
             raise UserError(f"track: {_first_line(error)}; {cure}") from error
         self._send(self.points)
 
-    def pace(self, task: int, pace: ProgressReport) -> None:
+    def progress(self, task: int, report: ProgressReport) -> None:
         """Note the time of the first step after a pause."""
-        self._images = pace.images
-        self._clock = self._clock or (time.monotonic(), pace.images)
+        self._images = report.images
+        self._clock = self._clock or (time.monotonic(), report.images)
 
     def epoch(self, task: int, losses: Losses) -> None:
         """Send the losses and the speed of a finished epoch."""

@@ -10,8 +10,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from ssil.benchmark.estimates import estimate
 from ssil.benchmark.record import Record, summarise
+from ssil.benchmark.results import estimate
 from ssil.learning.schedule import Training
 from ssil.reporting.figures.bias import confusion_panel, heat_map
 from ssil.reporting.figures.curves import accuracy_panel

@@ -7,8 +7,8 @@ from typing import Any, Literal
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from ssil.benchmark.estimates import estimate
 from ssil.benchmark.record import Record
+from ssil.benchmark.results import estimate
 from ssil.learning.metrics import average
 from ssil.reporting.figures.lines import (
     Along,

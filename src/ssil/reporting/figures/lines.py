@@ -12,8 +12,8 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
-from ssil.benchmark.estimates import Estimate, estimate
 from ssil.benchmark.record import Record, TaskRecord
+from ssil.benchmark.results import Estimate, estimate
 from ssil.reporting.figures.style import MethodStyle, display_name, hide_frame, method_name
 
 Runs = Mapping[str, Sequence[Record]]
