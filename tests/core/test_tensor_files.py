@@ -25,5 +25,5 @@ def test_tensors_of_any_kind_come_back(tmp_path: Path) -> None:
 
 
 def test_equal_tensors_have_equal_bytes() -> None:
-    picture = torch.arange(12.0).view(1, 3, 2, 2)
-    assert pack({"x": picture}) == pack({"x": picture.to(memory_format=torch.channels_last)})
+    image = torch.arange(12.0).view(1, 3, 2, 2)
+    assert pack({"x": image}) == pack({"x": image.to(memory_format=torch.channels_last)})

@@ -88,7 +88,7 @@ def test_an_epoch_against_sgd_by_hand(plan: RunSetup) -> None:
     assert learnt.images == 16
 
 
-def test_every_step_and_every_epoch_is_watched(plan: RunSetup) -> None:
+def test_the_observer_is_called_after_every_step_and_epoch(plan: RunSetup) -> None:
     paces: list[tuple[str, int, int]] = []
     learn_first(
         plan,

@@ -31,8 +31,8 @@ def untrained(plan: RunSetup, task: int) -> Snapshot:
 
 
 def scores(snapshot: Snapshot, plan: RunSetup, indices: Tensor) -> Tensor:
-    pictures = plan.context.transform.test(plan.stream.test.images.fetch(indices), torch.float64)
-    logits: Tensor = snapshot.network(pictures).logits
+    images = plan.context.transform.test(plan.stream.test.images.fetch(indices), torch.float64)
+    logits: Tensor = snapshot.network(images).logits
     return logits
 
 

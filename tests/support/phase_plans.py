@@ -110,8 +110,8 @@ def _learn(
     task = plan.stream.tasks[number]
     progress = start(recipe, before, task, plan.context)
 
-    def watch(progress: Progress, pace: ProgressReport) -> None:
-        if ends is not None and (pace.epoch, pace.step) == (pace.epochs, 0):
-            ends[pace.phase] = deepcopy(progress.network)
+    def observer(progress: Progress, report: ProgressReport) -> None:
+        if ends is not None and (report.epoch, report.step) == (report.epochs, 0):
+            ends[report.phase] = deepcopy(progress.network)
 
-    return progress, learn(recipe, before, exemplars, task, plan.context, progress, watch)
+    return progress, learn(recipe, before, exemplars, task, plan.context, progress, observer)

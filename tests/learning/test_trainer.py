@@ -1,6 +1,8 @@
-"""What a phase may be: kept as a teacher, started again, of chosen images, for a part of the model alone."""
+"""What a phase can do: teachers, starts, selected images, trained parts, hooks; and stages between phases."""
 
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 import pytest
 import torch
@@ -17,6 +19,7 @@ from phase_plans import (
     equal,
     learn_first,
     learn_second,
+    memory,
     method,
     phase,
     state,
@@ -27,14 +30,15 @@ from ssil.benchmark.run_setup import RunSetup
 from ssil.core.classes import ClassTable
 from ssil.core.errors import UserError
 from ssil.core.randomness import Randomness
-from ssil.learning.batches import Pool
+from ssil.learning import stages
+from ssil.learning.batches import Pool, Replay
 from ssil.learning.engine import learn, start
 from ssil.learning.memory import Memory
-from ssil.learning.method import Method
+from ssil.learning.method import Method, Stage, StepPosition
 from ssil.learning.model_state import initial_network
 from ssil.learning.snapshot import MAIN, Scorer, TaskState
 from ssil.nn.heads import LinearHead
-from ssil.nn.network import Network
+from ssil.nn.network import Network, Output
 
 
 @pytest.fixture(scope="module")
@@ -42,14 +46,14 @@ def plan(tmp_path_factory: pytest.TempPathFactory) -> RunSetup:
     return two_tasks(tmp_path_factory.mktemp("phases"))
 
 
-def first_step(plan: RunSetup, name: str, images: int = 10) -> tuple[Tensor, Tensor]:
-    """Pictures, augmented, and labels of a phase's first step, in the first task; it has so many images."""
+def first_step(plan: RunSetup, name: str, count: int = 10) -> tuple[Tensor, Tensor]:
+    """The augmented images and the labels of a phase's first step in the first task, which has `count` images."""
     context, random = plan.context, plan.context.random.within(1, name)
-    order = torch.randperm(images, generator=random.at("order", 0))
+    order = torch.randperm(count, generator=random.at("order", 0))
     indices = plan.stream.tasks[0].indices[order[:4]]
     draws = context.transform.draw(4, random.at("augment", 0, 0))
-    pictures = context.transform.train(context.samples.images.fetch(indices), draws, torch.float64)
-    return pictures, context.samples.labels[indices]
+    images = context.transform.train(context.samples.images.fetch(indices), draws, torch.float64)
+    return images, context.samples.labels[indices]
 
 
 def first_four(pool: Pool, classes: ClassTable, random: Randomness) -> Pool:
@@ -129,8 +133,8 @@ def test_a_step_of_the_head_by_hand(plan: RunSetup) -> None:
     tuning = phase("tuning", replace(PLAIN, weight_decay=0.01), trained="head", images=first_four)
     learn_first(plan, method(phase("first"), tuning), ends)
     network = ends["first"].eval()
-    pictures, labels = first_step(plan, "tuning", images=4)
-    loss = F.cross_entropy(network(pictures).logits, labels)
+    images, labels = first_step(plan, "tuning", count=4)
+    loss = F.cross_entropy(network(images).logits, labels)
     for gradient, before, after in zip(
         torch.autograd.grad(loss, [*network.head.parameters()]),
         network.head.parameters(),
@@ -234,3 +238,114 @@ def test_a_scorer_may_keep_nothing_that_is_not_saved(plan: RunSetup) -> None:
         UserError, match=r"^method: 'temperature' of scorer 'main' would not be saved; let it be a buffer"
     ):
         learn(recipe, None, Memory(), plan.stream.tasks[0], plan.context)
+
+
+Call = tuple[str, StepPosition, list[Tensor], list[Tensor]]
+
+
+class Calls(list[Call]):
+    """What hooks saw: which hook, when, the weights, their gradients."""
+
+    def hook(self, name: str) -> Callable[[TaskState, StepPosition], None]:
+        return partial(self._called, name)
+
+    def _called(self, name: str, work: TaskState, moment: StepPosition) -> None:
+        assert torch.is_grad_enabled() == (name == "gradients")
+        gradients = [p.grad.clone() for p in work.network.parameters() if p.grad is not None]
+        self.append((name, moment, weights(work.network), gradients))
+
+
+def test_hooks_are_called_around_every_step(plan: RunSetup) -> None:
+    """Gradients before it, project after it: between the two the weights move by the rate times the gradient."""
+    calls = Calls()
+    schedule = replace(PLAIN, epochs=2)
+    gradients, project = calls.hook("gradients"), calls.hook("project")
+    learn_first(plan, method(phase("main", schedule, gradients=gradients, project=project)))
+    moments = [StepPosition(epoch, step, 4) for epoch in (0, 1) for step in (0, 1)]
+    assert [call[:2] for call in calls] == [(name, moment) for moment in moments for name in ("gradients", "project")]
+    for (_, _, before, slopes), (_, _, after, _) in zip(calls[::2], calls[1::2], strict=True):
+        for old, gradient, new in zip(before, slopes, after, strict=True):
+            torch.testing.assert_close(new, old - 0.1 * gradient)
+
+
+def test_a_position_counts_the_exemplars_of_a_step(plan: RunSetup) -> None:
+    calls = Calls()
+    _, before = learn_first(plan, method(phase("main")))
+    replayed = replace(phase("main", gradients=calls.hook("gradients")), batches=Replay(4, 2))
+    learn_second(plan, method(replayed), before)
+    assert {moment.images for _, moment, _, _ in calls} == {6}
+
+
+def test_a_hook_may_change_gradients(plan: RunSetup) -> None:
+    """Without any, no weight moves: a phase does not inherit the momentum of the one before."""
+
+    def nothing(work: TaskState, moment: StepPosition) -> None:
+        for parameter in work.network.parameters():
+            assert parameter.grad is not None
+            parameter.grad.zero_()
+
+    ends: dict[str, Network] = {}
+    learn_first(plan, method(phase("main"), phase("halted", replace(PLAIN, momentum=0.9), gradients=nothing)), ends)
+    assert all(map(torch.equal, weights(ends["main"]), weights(ends["halted"])))
+
+
+def test_a_hook_may_change_weights(plan: RunSetup) -> None:
+    def clear(work: TaskState, moment: StepPosition) -> None:
+        work.network.head.weight.zero_()
+
+    seen = Seen()
+    _, snapshot = learn_first(plan, method(phase("main", loss=seen, project=clear)))
+    assert not snapshot.network.head.weight.any()
+    assert seen[0].output.logits.var(0).sum() > 1e-6
+    assert seen[1].output.logits.var(0).sum() < 1e-12  # all that is left is the bias
+
+
+def test_hooks_see_the_network_that_starts_again(plan: RunSetup) -> None:
+    """A hook of the second phase changes the second phase's network."""
+    _, before = learn_first(plan, method(phase("main")))
+    recipe = method(phase("first"), phase("again", start="previous", project=stages.keep_old_rows))
+    _, after = learn_second(plan, recipe, before)
+    for name, old in before.network.head.named_parameters():
+        assert torch.equal(after.network.head.get_parameter(name)[:2], old)
+
+
+def test_a_stage_changes_what_follows(plan: RunSetup) -> None:
+    """Between two phases; what follows is in training mode again."""
+    states: list[TaskState] = []
+    outputs: list[Output] = []
+
+    def clear(work: TaskState) -> None:
+        outputs.append(work.outputs(work.pool.new))
+        states.append(work)
+        for parameter in work.network.head.parameters():
+            parameter.data.zero_()
+
+    ends: dict[str, Network] = {}
+    seen = Seen()
+    progress, _ = learn_first(plan, method(phase("main"), Stage("clear", clear), phase("after", loss=seen)), ends)
+    task = plan.stream.tasks[0]
+    assert (states[0].classes, states[0].previous) == (task.classes, None)
+    assert states[0].random == plan.context.random.within(1, "clear")
+    assert torch.equal(states[0].pool.new, task.indices)
+    expected = ends["main"].eval()(tiny_runs.preprocessed(plan.context, task.indices))
+    torch.testing.assert_close(outputs[0].logits, expected.logits.detach())
+    torch.testing.assert_close(outputs[0].features, expected.features.detach())
+    assert not seen[0].output.logits.any()
+    assert progress.losses.keys() == {"main", "after"}
+    before, after = (state(ends[name].backbone) for name in ("main", "after"))
+    assert not any(torch.equal(before[name], after[name]) for name in before)
+
+
+def test_a_stage_knows_the_memory_and_the_model_before(plan: RunSetup) -> None:
+    states: list[TaskState] = []
+    _, before = learn_first(plan, method(phase("main")))
+    learn_second(plan, method(Stage("observe", states.append)), before)
+    assert states[0].previous is before
+    assert torch.equal(states[0].pool.old, memory(plan).indices)
+
+
+def test_a_plan_of_stages_alone_is_done(plan: RunSetup) -> None:
+    progress, snapshot = learn_first(plan, method(Stage("nothing", lambda work: None)))
+    assert (progress.phase, progress.losses) == (1, {})
+    expected = initial_network(method(), plan.stream.tasks[0].classes, plan.context)
+    assert all(map(torch.equal, weights(snapshot.network), weights(expected)))
