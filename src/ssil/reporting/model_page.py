@@ -13,7 +13,7 @@ from ssil.core.errors import UserError
 from ssil.core.files import replacing
 from ssil.reporting.figures.style import NEW, OLD
 from ssil.reporting.pages import render
-from ssil.reporting.plotly_figures import framed
+from ssil.reporting.plotly_figures import AGES, framed, line_trace
 from ssil.reporting.text_tables import Table
 
 BARS = 40
@@ -122,20 +122,15 @@ def _updates(version: ModelVersion) -> go.Figure | None:
     entries = [(number, entry) for number, entry in enumerate(version.history, 1) if entry.get("new_after") is not None]
     if len(entries) < 2:
         return None
-    lines = {"old_after": ("old classes", OLD, "square"), "new_after": ("new classes", NEW, "circle")}
-    traces = [_line(entries, kind, *look) for kind, look in lines.items()]
+    traces = []
+    for age, (colour, _, symbol) in AGES.items():
+        found = {number: entry[f"{age}_after"] for number, entry in entries if entry.get(f"{age}_after") is not None}
+        line = line_trace(
+            f"{age} classes", [*found.values()], colour, "solid", symbol, "update %{x}: %{y:.1f} %", [*found]
+        )
+        traces.append(line | {"marker": {"symbol": symbol, "size": 8}, "cliponaxis": False})
     ticks = max(1, len(entries) // 12)
     return framed(traces, "update", "hold-out accuracy (%)", yaxis_range=[0, 103], xaxis_dtick=ticks)
-
-
-def _line(
-    entries: Sequence[tuple[int, Mapping[str, Any]]], kind: str, name: str, colour: str, symbol: str
-) -> go.Scatter:
-    found = [(number, entry[kind]) for number, entry in entries if entry.get(kind) is not None]
-    x, y = zip(*found, strict=True) if found else ((), ())
-    marker = {"color": colour, "symbol": symbol, "size": 8}
-    line = go.Scatter(x=x, y=y, name=name, mode="lines+markers", line={"color": colour}, marker=marker)
-    return line.update(cliponaxis=False)
 
 
 def _bars(model: EvaluatedVersion, shown: Sequence[str]) -> go.Figure:

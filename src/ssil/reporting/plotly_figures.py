@@ -23,21 +23,13 @@ INK, GRID = "#333333", "#e6e6e6"
 SHADES: Final = ("#f5f9fd", "#c6dbef", "#6baed6", "#2171b5", "#08306b")
 """Colours of heat maps from 0 to 100 %, light to dark, so that print without colour keeps the order."""
 
-SYMBOLS: Final = {
-    "o": "circle",
-    "s": "square",
-    "^": "triangle-up",
-    "v": "triangle-down",
-    "<": "triangle-left",
-    ">": "triangle-right",
-    "D": "diamond",
-    "d": "diamond-tall",
-    "P": "cross",
-    "X": "x",
-    "*": "star",
-}
+_PLAIN = {"o": "circle", "s": "square", "D": "diamond", "d": "diamond-tall", "P": "cross", "X": "x", "*": "star"}
+SYMBOLS: Final = _PLAIN | {"^": "triangle-up", "v": "triangle-down", "<": "triangle-left", ">": "triangle-right"}
+"""Plotly's symbols by matplotlib's markers."""
+
 DASHES: Final = {"-": "solid", "--": "dash", "-.": "dashdot", ":": "dot"}
 AGES: Final = {"old": (OLD, "dash", "square"), "new": (NEW, "solid", "circle")}
+"""Colour, dash and symbol of old and of new classes."""
 
 
 def framed(traces: Sequence[Any], x: str, y: str, **layout: Any) -> go.Figure:
@@ -95,16 +87,29 @@ def group_id(name: str) -> str:
     return f"variant-{crc32(name.encode()):08x}"
 
 
-def _line(name: str, seen: Sequence[int], estimates: Sequence[Estimate], style: MethodStyle) -> dict[str, Any]:
+def line_trace(
+    name: str, y: Sequence[float], colour: str, dash: str, symbol: str, hover: str, x: Sequence[int] | None = None
+) -> dict[str, Any]:
+    """Return a line with markers; without `x`, values are numbered from 0."""
     return {
-        "name": escape(name),
-        "x": seen,
-        "y": [one.mean for one in estimates],
+        "type": "scatter",
+        "name": name,
+        "x": x,
+        "y": y,
+        "mode": "lines+markers",
+        "line": {"color": colour, "width": 2, "dash": dash},
+        "marker": {"symbol": symbol, "size": 6},
+        "hovertemplate": hover,
+    }
+
+
+def _line(name: str, seen: Sequence[int], estimates: Sequence[Estimate], style: MethodStyle) -> dict[str, Any]:
+    dash, symbol = DASHES.get(style.dashes, "solid"), SYMBOLS.get(style.marker, "circle")
+    means = [one.mean for one in estimates]
+    return line_trace(escape(name), means, style.colour, dash, symbol, "%{x} classes: %{text}", seen) | {
         "text": [one.text() for one in estimates],
         "mode": "lines+markers" if style.marker else "lines",
-        "line": {"color": style.colour, "width": 2, "dash": DASHES.get(style.dashes, "solid")},
-        "marker": {"symbol": SYMBOLS.get(style.marker, "circle"), "size": 8, "line": {"color": "white", "width": 1}},
-        "hovertemplate": "%{x} classes: %{text}",
+        "marker": {"symbol": symbol, "size": 8, "line": {"color": "white", "width": 1}},
     }
 
 
@@ -253,18 +258,10 @@ def _means(variant: Variant, field: str) -> list[float]:
 
 
 def _old_and_new(variant: Variant, kind: Literal["score", "softmax"]) -> list[dict[str, Any]]:
+    tasks = [task.task for task in variant.records[0].tasks[1:]]
     return [
-        {
-            "type": "scatter",
-            "name": f"{age} classes",
-            "x": [task.task for task in variant.records[0].tasks[1:]],
-            "y": _means(variant, f"{kind}_{age}"),
-            "mode": "lines+markers",
-            "line": {"color": colour, "width": 2, "dash": dash},
-            "marker": {"symbol": symbol, "size": 6},
-            "hovertemplate": "task %{x}: %{y:.3g}",
-        }
-        for age, (colour, dash, symbol) in AGES.items()
+        line_trace(f"{age} classes", _means(variant, f"{kind}_{age}"), *line, "task %{x}: %{y:.3g}", tasks)
+        for age, line in AGES.items()
     ]
 
 
@@ -281,19 +278,13 @@ def imbalanced_steps(rounds: int = 6, new: int = 8) -> dict[str, go.Figure]:
     ]
     legend = {"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0}
     frame = {"yaxis_range": limits, "shapes": exemplars, "showlegend": True, "legend": legend}
-    lines = {name: [_score_path(path, label) for label in range(4)] for name, path in paths.items()}
-    return {name: framed(traces, "gradient step", "score", **frame) for name, traces in lines.items()}
+    return {
+        name: framed([_score_path(path, label) for label in range(4)], "gradient step", "score", **frame)
+        for name, path in paths.items()
+    }
 
 
 def _score_path(path: Tensor, label: int) -> dict[str, Any]:
-    age = "old" if label < 2 else "new"
+    age, symbol = "old" if label < 2 else "new", SYMBOLS["os^D"[label]]
     colour, dash, _ = AGES[age]
-    return {
-        "type": "scatter",
-        "name": f"{age} class {label + 1}",
-        "y": path[:, label].tolist(),
-        "mode": "lines+markers",
-        "line": {"color": colour, "width": 2, "dash": dash},
-        "marker": {"symbol": SYMBOLS["os^D"[label]], "size": 6},
-        "hovertemplate": "step %{x}: %{y:.2f}",
-    }
+    return line_trace(f"{age} class {label + 1}", path[:, label].tolist(), colour, dash, symbol, "step %{x}: %{y:.2f}")

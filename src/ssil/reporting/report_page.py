@@ -12,17 +12,6 @@ from ssil.reporting.pages import render
 from ssil.reporting.protocol_card import card
 from ssil.reporting.sections import Section
 
-PARTS: Final = {
-    "results": "Results",
-    "accuracy": "Accuracy along the stream",
-    "tasks": "Accuracy on each task",
-    "bias": "Bias to new classes",
-    "forgetting": "Forgetting",
-    "cost": "Time and memory",
-    "protocol": "Protocol",
-}
-"""Titles of a section's parts by their anchors."""
-
 REPLAY_SETTINGS: Final = frozenset({"task_sizes", "training.increments", "options.replay_batch"})
 """Settings in which the runs of one table of exemplars in a batch (N_M) by T may differ."""
 
@@ -40,8 +29,6 @@ def page(sections: Sequence[Section]) -> str:
         "report.html",
         title=f"Class-incremental learning: {runs} run{'s' * (runs != 1)}",
         sections=sections,
-        parts=PARTS,
-        parts_of=_parts_of,
         tables=tables(sections),
         replay_tables=replay_tables(sections),
         biased=any(section.since(2).variants for section in sections),
@@ -50,10 +37,6 @@ def page(sections: Sequence[Section]) -> str:
         columns={column.key: column for column in COLUMNS},
         card=card,
     )
-
-
-def _parts_of(section: Section) -> list[str]:
-    return [name for name in PARTS if section.variants or name in {"results", "protocol"}]
 
 
 def replay_tables(sections: Sequence[Section]) -> list[tuple[str, list[Record]]]:

@@ -13,18 +13,10 @@ from matplotlib.lines import Line2D
 from ssil.benchmark.record import Record, summarise
 from ssil.benchmark.results import estimate
 from ssil.learning.schedule import Training
+from ssil.reporting.figures import lines
 from ssil.reporting.figures.bias import confusion_panel, heat_map
 from ssil.reporting.figures.curves import accuracy_panel
-from ssil.reporting.figures.lines import (
-    Runs,
-    display_names,
-    draw_line,
-    legend_band,
-    legend_below,
-    legend_lines,
-    merged,
-    stream_axis,
-)
+from ssil.reporting.figures.lines import Runs
 from ssil.reporting.figures.style import MethodStyle, method_styles, panel_grid, panel_title
 
 AGES: dict[str, dict[str, Any]] = {
@@ -39,7 +31,7 @@ SPAN = 10.0
 
 def softmax_ablation(pairs: Mapping[str, Runs]) -> Figure:
     """Draw Fig. 6: scores of each pair of variants (a, b), then probabilities (c) and top-5 (d) of all variants."""
-    runs = merged(pairs.values())
+    runs = lines.merged(pairs.values())
     figure, grid = panel_grid(len(pairs) + 2, 2, 5.0, 3.6)
     for axes, pair in zip(grid, pairs.values(), strict=False):
         _score_panel(axes, pair, "score", method_styles(runs))
@@ -49,7 +41,7 @@ def softmax_ablation(pairs: Mapping[str, Runs]) -> Figure:
     names = [*(f"scores, {name}" for name in pairs), "probabilities", "accuracy"]
     for axes, letter, name in zip(grid, "abcdefgh", names, strict=False):
         panel_title(axes, f"({letter}) {name}")
-    legend_below(figure, _legend(*pairs.values()))
+    lines.legend_below(figure, _legend(*pairs.values()))
     return figure
 
 
@@ -63,7 +55,7 @@ def replay_ablation(runs: Runs) -> Figure:
         panel_title(axes, f"({letter}) {axes.get_title(loc='left')}")
     _top5_panel(grid[-1], runs)
     panel_title(grid[-1], f"({'bcdefg'[len(runs)]}) accuracy")
-    legend_below(figure, _legend(runs))
+    lines.legend_below(figure, _legend(runs))
     return figure
 
 
@@ -72,8 +64,8 @@ def _score_panel(axes: Axes, runs: Runs, kind: Literal["score", "softmax"], styl
     for name, records in runs.items():
         for age, line in AGES.items():
             edge = {"markeredgecolor": styles[name].colour} if age == "new" else {}
-            draw_line(axes, records, f"{kind}_{age}", styles[name], "task", since=2, **line | edge)
-    stream_axis(axes, runs, "task", since=2)
+            lines.draw(axes, records, f"{kind}_{age}", styles[name], "task", since=2, **line | edge)
+    lines.stream_axis(axes, runs, "task", since=2)
     axes.set_ylabel(f"mean {'score' if kind == 'score' else 'probability'} over test images")
     if kind == "score":
         axes.update_datalim([(2, -1), (2, 1)])
@@ -94,10 +86,10 @@ def _share_limits(grid: Sequence[Axes]) -> None:
 
 def _legend(*groups: Runs) -> list[Artist]:
     """Return one entry per variant and one for each of old and new classes."""
-    runs = merged(groups)
+    runs = lines.merged(groups)
     plain = {"color": "#444444", "marker": "o", "markeredgecolor": "#444444"}
     ages = [Line2D([], [], label=f"{age} classes", **plain | line) for age, line in AGES.items()]
-    return [*legend_lines(display_names(runs), _solid(method_styles(runs))), *ages, *legend_band(*groups)]
+    return lines.legend_entries(lines.display_names(runs), _solid(method_styles(runs)), groups, ages)
 
 
 def _solid(styles: Mapping[str, MethodStyle]) -> dict[str, MethodStyle]:

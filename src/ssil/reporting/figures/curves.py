@@ -10,26 +10,9 @@ from matplotlib.figure import Figure
 from ssil.benchmark.record import Record
 from ssil.benchmark.results import estimate
 from ssil.learning.metrics import average
-from ssil.reporting.figures.lines import (
-    Along,
-    Runs,
-    by_method,
-    display_names,
-    draw_line,
-    legend_band,
-    legend_below,
-    legend_lines,
-    merged,
-    stream_axis,
-)
-from ssil.reporting.figures.style import (
-    MethodStyle,
-    base_method,
-    display_name,
-    method_styles,
-    panel_grid,
-    panel_title,
-)
+from ssil.reporting.figures import lines
+from ssil.reporting.figures.lines import Along, Runs
+from ssil.reporting.figures.style import MethodStyle, base_method, display_name, method_styles, panel_grid, panel_title
 
 Metric = Literal["top1", "top5"]
 METRICS = {"top1": "top-1", "top5": "top-5"}
@@ -41,14 +24,14 @@ FIRST_BRANCH = 3
 
 def accuracy_curves(runs: Runs | Sequence[Record], metric: Metric = "top1") -> Figure:
     """Draw accuracy over all classes seen after each task; the legend lists averages, the best variant first."""
-    runs = by_method(runs)
+    runs = lines.by_method(runs)
     few = len(runs) < 5
     figure, (axes,) = panel_grid(1, 1, 7 if few else 10, 4.2 if few else 4.8)
     accuracy_panel(axes, runs, metric, method_styles(runs))
     axes.set_ylabel(f"{METRICS[metric]} accuracy over all classes seen (%)")
     record = next(iter(runs.values()))[0]
     panel_title(axes, f"{record.config['dataset']}: {sum(record.task_sizes)} classes in {len(record.task_sizes)} tasks")
-    handles = [*legend_lines(_averages(runs, metric, brief=not few), method_styles(runs)), *legend_band(runs)]
+    handles = lines.legend_entries(_averages(runs, metric, brief=not few), method_styles(runs), [runs])
     if few:
         axes.legend(handles=handles, **LEGEND)
     else:
@@ -72,13 +55,13 @@ def accuracy_grid(scenarios: Mapping[str, Runs], metrics: Sequence[Metric] = ("t
     """Draw one panel per scenario (by its title) and metric."""
     cells = [(name, runs, metric) for name, runs in scenarios.items() for metric in metrics]
     figure, grid = panel_grid(len(cells), columns, 3.6, 2.9)
-    every = merged(scenarios.values())
+    every = lines.merged(scenarios.values())
     styles = method_styles(every)
     for axes, (name, runs, metric) in zip(grid, cells, strict=True):
         accuracy_panel(axes, runs, metric, styles, most=6)
         axes.set_ylabel(f"{METRICS[metric]} accuracy (%)")
         panel_title(axes, name)
-    legend_below(figure, [*legend_lines(display_names(every), styles), *legend_band(*scenarios.values())])
+    lines.legend_below(figure, lines.legend_entries(lines.display_names(every), styles, scenarios.values()))
     return figure
 
 
@@ -93,8 +76,8 @@ def accuracy_panel(
     """Draw one line per variant; the vertical axis starts at zero unless all values exceed 30 %."""
     alpha = 0.15 if len(runs) <= 8 else 0.08
     for name, records in runs.items():
-        draw_line(axes, records, metric, styles[name], along, alpha=alpha, zorder=3 if name == "ssil" else 2)
-    stream_axis(axes, runs, along, most=most)
+        lines.draw(axes, records, metric, styles[name], along, alpha=alpha, zorder=3 if name == "ssil" else 2)
+    lines.stream_axis(axes, runs, along, most=most)
     low, high = axes.dataLim.y0, axes.dataLim.y1
     axes.set_ylim(10 * floor(low / 10) if low > 30 else 0, min(100, 10 * ceil(high / 10)))
 
@@ -104,12 +87,12 @@ def branch_curves(runs: Runs, metric: Metric = "top5") -> Figure:
     figure, (axes,) = panel_grid(1, 1, 7, 4.2)
     styles = method_styles(runs)
     for name, records in runs.items():
-        draw_line(axes, records, metric, styles[name], "task", FIRST_BRANCH)
-    stream_axis(axes, runs, "task", FIRST_BRANCH)
+        lines.draw(axes, records, metric, styles[name], "task", FIRST_BRANCH)
+    lines.stream_axis(axes, runs, "task", FIRST_BRANCH)
     axes.set_ylabel(f"{METRICS[metric]} accuracy over all classes seen (%)")
     panel_title(axes, "Each task learnt twice, from the same teacher")
     labels = {name: _branch_label(name, records[0]) for name, records in runs.items()}
-    axes.legend(handles=[*legend_lines(labels, styles), *legend_band(runs)], **LEGEND)
+    axes.legend(handles=lines.legend_entries(labels, styles, [runs]), **LEGEND)
     return figure
 
 

@@ -46,7 +46,7 @@ def over_seeds(records: Sequence[Record], value: Callable[[TaskRecord], float], 
     return [estimate([value(task) for task in seeds]) for seeds in tasks]
 
 
-def draw_line(
+def draw(
     axes: Axes,
     records: Sequence[Record],
     field: str,
@@ -81,21 +81,28 @@ def stream_axis(axes: Axes, runs: Runs, along: Along, since: int = 1, most: int 
     axes.set_xlabel(along.replace("_", " "))
 
 
-def legend_lines(labels: Mapping[str, str], styles: Mapping[str, MethodStyle]) -> list[Line2D]:
-    """Return one legend entry per variant, from labels and styles by the variant's name."""
-    return [Line2D([], [], label=label, **line_options(styles[name])) for name, label in labels.items()]
+def legend_entries(
+    labels: Mapping[str, str], styles: Mapping[str, MethodStyle], groups: Iterable[Runs], more: Iterable[Artist] = ()
+) -> list[Artist]:
+    """Return one legend entry per variant, further ones, and if a variant has several seeds, one for the bands.
+
+    Args:
+        labels: Texts by variant.
+        styles: Styles by variant.
+        groups: The runs of all panels.
+        more: Further entries.
+    """
+    drawn = [Line2D([], [], label=label, **line_options(styles[name])) for name, label in labels.items()]
+    seeds = sorted({len(records) for runs in groups for records in runs.values()} - {1})
+    if not seeds:
+        return [*drawn, *more]
+    count = f"{seeds[0]} to {seeds[-1]}" if len(seeds) > 1 else seeds[0]
+    return [*drawn, *more, Patch(color="#888888", alpha=0.3, linewidth=0, label=f"deviation over {count} seeds")]
 
 
 def display_names(runs: Runs) -> dict[str, str]:
     """Return the variants' labels in a legend."""
     return {name: display_name(name) for name in runs}
-
-
-def legend_band(*groups: Runs) -> list[Artist]:
-    """Return a legend entry that explains the bands; nothing if every variant has one seed."""
-    seeds = sorted({len(records) for runs in groups for records in runs.values()} - {1})
-    count = f"{seeds[0]} to {seeds[-1]}" if len(seeds) > 1 else seeds[0] if seeds else None
-    return [Patch(color="#888888", alpha=0.3, linewidth=0, label=f"deviation over {count} seeds")] if count else []
 
 
 def legend_below(figure: Figure, handles: Sequence[Artist]) -> None:
