@@ -1,4 +1,4 @@
-"""Labelled images."""
+"""Images with labels, and the interface by which learning gets images from wherever they are."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -9,51 +9,57 @@ from torch import Tensor
 
 
 class Images(Protocol):
-    """Pictures that can be fetched by index: resident in memory, or decoded when asked for."""
+    """Images that are fetched by index: from memory, or decoded from files when they are needed."""
 
     @property
     def shape(self) -> tuple[int, int, int]:
-        """Height, width, channels of what `fetch` returns."""
+        """The height, width and channels of the images that `fetch` returns."""
         ...
 
     @property
     def prefetch_depth(self) -> int:
-        """How many batches to ask for before they are needed, for fetching takes time; 0 if it takes none."""
+        """The number of batches to fetch in advance; 0 if fetching takes no time."""
         ...
 
     def __len__(self) -> int: ...
 
     def to(self, device: torch.device) -> "Images":
-        """The same pictures, handed out on another device."""
+        """Return the same images, fetched to another device."""
         ...
 
     def take(self, indices: Tensor) -> "Images":
-        """Some of the pictures."""
+        """Return the images at the given indices as a collection of their own."""
         ...
 
     def fetch(self, indices: Tensor, draws: Any = None) -> Tensor:
-        """The pictures at these indices: uint8 (B, H, W, C), on the device where training happens.
+        """Return the images at the given indices: uint8 (B, H, W, C), on the device of `to`.
 
-        `draws` (an `ssil.data.augmentation.Draws`, one for each index) ask for training views, if fetching makes them.
+        Args:
+            indices: The images to fetch.
+            draws: The random numbers of their augmentation (`ssil.data.augmentation.Draws`, one per index), for
+                collections that crop while they decode; None for the test view.
         """
         ...
 
     def hold(self, indices: Tensor, form: Literal["bytes", "decoded"]) -> None:
-        """Keep these in memory, and no others, if not all are there anyway; fetching them gives the same as before."""
+        """Keep the images at the given indices, and no others, in memory; fetching them returns the same as before.
+
+        Does nothing if all images are in memory anyway.
+        """
         ...
 
     def content(self) -> Iterable[bytes]:
-        """What tells these pictures from others: pixels, or digests."""
+        """Return the bytes that identify these images: their pixels, or digests."""
         ...
 
     def keys(self) -> list[bytes]:
-        """A digest of each picture's pixels."""
+        """Return a digest of the pixels of each image."""
         ...
 
 
 @dataclass(frozen=True)
 class Samples:
-    """Pictures and their labels (int64, on the CPU)."""
+    """Images and their labels (int64, on the CPU)."""
 
     images: Images
     labels: Tensor

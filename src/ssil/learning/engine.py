@@ -9,7 +9,7 @@ from ssil.learning.execution import ExecutionContext
 from ssil.learning.memory import Memory
 from ssil.learning.method import Method, Phase, Stage
 from ssil.learning.model_state import initial_network, place_scorers
-from ssil.learning.processes import broadcast_module
+from ssil.learning.processes import broadcast
 from ssil.learning.snapshot import Scorer, Snapshot, TaskState, freeze
 from ssil.learning.task import Observer, Progress, Task, ignore_progress
 from ssil.learning.trainer import Trainer
@@ -121,7 +121,7 @@ class _TaskLearner:
     def synchronise(self) -> None:
         """Give all processes the first one's model: batch statistics differ, as each sees its own share of a batch."""
         for module in (self.progress.network, *self.progress.scorers.values()):
-            broadcast_module(self.context.fabric, module)
+            broadcast(self.context.fabric, module.state_dict().values())
 
     def state(self, name: str) -> TaskState:
         """Return the view of the task for the phase, stage or scorer called `name`, which keys its randomness."""

@@ -15,7 +15,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import torch
-from torch import Tensor, distributed, nn
+from torch import Tensor, distributed
 from torch.distributed import PrefixStore, TCPStore  # type: ignore[attr-defined]
 
 from ssil.core.errors import UserError
@@ -110,11 +110,6 @@ def broadcast(fabric: AnyFabric, tensors: Iterable[Tensor]) -> None:
         if values.numel():
             distributed.broadcast(values, 0)
             tensor.detach().copy_(values)
-
-
-def broadcast_module(fabric: AnyFabric, module: nn.Module) -> None:
-    """Overwrite the parameters and buffers of every process's module with those of the first process."""
-    broadcast(fabric, module.state_dict().values())
 
 
 def local_share(fabric: AnyFabric, indices: Tensor) -> Tensor:
