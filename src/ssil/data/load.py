@@ -14,33 +14,15 @@ from ssil.data.file_validation import FileValidation, ProgressCallback, validate
 from ssil.data.image_index import ImageIndex, Preprocessing, Remark, refuse_remarks
 from ssil.data.prefetch import default_threads
 from ssil.data.sources import cifar, digits, folder, glyphs, huggingface, imagenet, landmarks, manifest, npz, omniglot
+from ssil.data.store import reader
 from ssil.data.store.format import is_store
-from ssil.data.store.reader import Store, open_store
 
-STORE_INFO = DatasetInfo(
-    "STORE", "what `ssil data prepare` made of any of these", "any", "as of its source", "a folder"
-)
+SOURCES = (glyphs, digits, cifar, imagenet, omniglot, landmarks, folder, manifest, huggingface, reader, npz)
 
 
 def describe() -> tuple[DatasetInfo, ...]:
-    """What `load` can load."""
-    return (
-        glyphs.INFO,
-        digits.INFO,
-        cifar.INFO_10,
-        cifar.INFO,
-        imagenet.INFO,
-        imagenet.INFO_100,
-        imagenet.INFO_TINY,
-        omniglot.INFO,
-        landmarks.INFO_1K,
-        landmarks.INFO_10K,
-        folder.INFO,
-        manifest.INFO,
-        huggingface.INFO,
-        STORE_INFO,
-        npz.INFO,
-    )
+    """Return the lines of `ssil datasets`: what `load` can load."""
+    return tuple(info for source in SOURCES for info in source.INFOS)
 
 
 def _landmarks(classes: int, default_test_per_class: int) -> Callable[[DataSettings], ImageIndex]:
@@ -141,7 +123,7 @@ def find_image_index(settings: DataSettings) -> ImageIndex | None:
         index = index.first_classes(settings.classes)
     path = Path(settings.dataset).expanduser()
     if is_store(path):
-        index = replace(index, remarks=_remarks_on_chosen(open_store(path), index))
+        index = replace(index, remarks=_remarks_on_chosen(reader.open_store(path), index))
     return replace(index, preprocessing=_preprocessing(index.preprocessing, settings))
 
 
@@ -152,13 +134,13 @@ def _whole_index(settings: DataSettings) -> ImageIndex | None:
     if name.startswith(huggingface.PREFIX):
         return huggingface.hub(name)
     if is_store(path):
-        return open_store(path).image_index()
+        return reader.open_store(path).image_index()
     if path.is_dir():
         return folder.folder(path)
     return manifest.manifest(path, settings.data_root) if path.suffix.lower() in manifest.SUFFIXES else None
 
 
-def _remarks_on_chosen(store: Store, index: ImageIndex) -> tuple[Remark, ...]:
+def _remarks_on_chosen(store: reader.Store, index: ImageIndex) -> tuple[Remark, ...]:
     """Return the index's remarks without those on files of classes that were not chosen."""
     classes = {path: store.facts.classes[label] for path, label in store.refused_labels.items()}
     chosen = {*index.classes, None}

@@ -12,8 +12,17 @@ from ssil.data.data_settings import DataSettings
 from ssil.data.dataset import Dataset
 from ssil.data.load import load
 from ssil.data.sources import glyphs as module
-from ssil.data.sources.glyph_characters import FACES, LARGEST, TEST_FACES, TRAIN_FACES, alphabet, master
-from ssil.data.sources.glyphs import DRAWS, FRAGMENTS, distort
+from ssil.data.sources.glyphs import (
+    DRAWS,
+    FACES,
+    FRAGMENTS,
+    LARGEST,
+    TEST_FACES,
+    TRAIN_FACES,
+    alphabet,
+    distort,
+    master,
+)
 
 
 def pixels(part: Samples) -> Tensor:

@@ -76,11 +76,13 @@ CIFAR100 = CifarVersion(
     labels=2,  # coarse, fine
     transform=Transform((0.5071, 0.4865, 0.4409), (0.2673, 0.2564, 0.2762), pad=4, flip=True),
 )
-INFO_10 = DatasetInfo(
-    "cifar10", "photographs: 5,000 for training and 1,000 for testing per class", "10", "32x32 colour", CIFAR10.url
-)
-INFO = DatasetInfo(
-    "cifar100", "photographs: 500 for training and 100 for testing per class", "100", "32x32 colour", CIFAR100.url
+INFOS = (
+    DatasetInfo(
+        "cifar10", "photographs: 5,000 for training and 1,000 for testing per class", "10", "32x32 colour", CIFAR10.url
+    ),
+    DatasetInfo(
+        "cifar100", "photographs: 500 for training and 100 for testing per class", "100", "32x32 colour", CIFAR100.url
+    ),
 )
 
 

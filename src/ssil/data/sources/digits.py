@@ -8,8 +8,14 @@ from ssil.data.augmentation import Transform
 from ssil.data.dataset import Dataset, DatasetInfo, select, split
 from ssil.data.resident_images import Resident
 
-INFO = DatasetInfo(
-    "digits", "real handwritten digits, some 1,440 for training and 360 for testing", "10", "16x16 grey", "scikit-learn"
+INFOS = (
+    DatasetInfo(
+        "digits",
+        "real handwritten digits, some 1,440 for training and 360 for testing",
+        "10",
+        "16x16 grey",
+        "scikit-learn",
+    ),
 )
 
 

@@ -15,12 +15,14 @@ from ssil.data.image_index import DEFAULT_PREPROCESSING, ImageIndex, Labels, Rem
 from ssil.data.sources.folder import SIZE, natural_key, with_trainable_classes
 
 PREFIX = "hf:"
-INFO = DatasetInfo(
-    f"{PREFIX}NAME",
-    "a set of images on the Hugging Face hub: hf:NAME, hf:NAME:CONFIG, or hf: and a folder of Parquet files",
-    "any",
-    SIZE,
-    "pip install 'ssil[hub]'",
+INFOS = (
+    DatasetInfo(
+        f"{PREFIX}NAME",
+        "a set of images on the Hugging Face hub: hf:NAME, hf:NAME:CONFIG, or hf: and a folder of Parquet files",
+        "any",
+        SIZE,
+        "pip install 'ssil[hub]'",
+    ),
 )
 TESTS = ("test", "validation")
 INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")

@@ -24,12 +24,14 @@ from ssil.data.sources.folder import (
 
 URL = "https://www.image-net.org"
 TINY_URL = "http://cs231n.stanford.edu/tiny-imagenet-200.zip"
-INFO = DatasetInfo(
-    "imagenet", "photographs: some 1,280 for training, 50 for testing per class", "1000", "224x224 colour", URL
-)
-INFO_100 = DatasetInfo("imagenet100", "the hundred classes of ImageNet that LUCIR uses", "100", "224x224 colour", URL)
-INFO_TINY = DatasetInfo(
-    "tiny-imagenet", "photographs: 500 for training, 50 for testing per class", "200", "64x64 colour", TINY_URL
+INFOS = (
+    DatasetInfo(
+        "imagenet", "photographs: some 1,280 for training, 50 for testing per class", "1000", "224x224 colour", URL
+    ),
+    DatasetInfo("imagenet100", "the hundred classes of ImageNet that LUCIR uses", "100", "224x224 colour", URL),
+    DatasetInfo(
+        "tiny-imagenet", "photographs: 500 for training, 50 for testing per class", "200", "64x64 colour", TINY_URL
+    ),
 )
 
 WNID = re.compile(r"n\d{8}")

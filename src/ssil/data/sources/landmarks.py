@@ -17,11 +17,11 @@ from ssil.data.image_index import ImageIndex, Labels, Preprocessing, read_text
 from ssil.data.sources.folder import find_base, index_files
 
 URL = "https://github.com/cvdfoundation/google-landmark"
-INFO_1K = DatasetInfo(
-    "landmark-v2-1k", "photographs of landmarks: 50 for testing per class", "1000", "224x224 colour", URL
-)
-INFO_10K = DatasetInfo(
-    "landmark-v2-10k", "photographs of landmarks: 10 for testing per class", "10000", "224x224 colour", URL
+INFOS = (
+    DatasetInfo("landmark-v2-1k", "photographs of landmarks: 50 for testing per class", "1000", "224x224 colour", URL),
+    DatasetInfo(
+        "landmark-v2-10k", "photographs of landmarks: 10 for testing per class", "10000", "224x224 colour", URL
+    ),
 )
 
 PLACES = ("landmark-v2", "gldv2", "google-landmarks-v2", "")

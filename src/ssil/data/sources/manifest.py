@@ -13,12 +13,14 @@ from ssil.data.dataset import DatasetInfo
 from ssil.data.image_index import DEFAULT_PREPROCESSING, ImageIndex
 from ssil.data.sources.folder import SIZE, index_files, natural_key
 
-INFO = DatasetInfo(
-    "FILE.csv or FILE.parquet",
-    "your own image files, listed in a table with columns path, label and, if you like, split and name",
-    "any",
-    SIZE,
-    "a file",
+INFOS = (
+    DatasetInfo(
+        "FILE.csv or FILE.parquet",
+        "your own image files, listed in a table with columns path, label and, if you like, split and name",
+        "any",
+        SIZE,
+        "a file",
+    ),
 )
 SUFFIXES = (".csv", ".parquet")
 IS_TEST = {"train": False, "test": True, "val": True, "validation": True}

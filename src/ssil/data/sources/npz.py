@@ -14,8 +14,8 @@ from ssil.data.cache import BROKEN
 from ssil.data.dataset import Dataset, DatasetInfo
 from ssil.data.resident_images import Resident
 
-INFO = DatasetInfo(
-    "FILE.npz", "your own arrays x_train, y_train, x_test, y_test", "any", "any, grey or colour", "a file"
+INFOS = (
+    DatasetInfo("FILE.npz", "your own arrays x_train, y_train, x_test, y_test", "any", "any, grey or colour", "a file"),
 )
 KEYS = ("x_train", "y_train", "x_test", "y_test")
 

@@ -7,7 +7,9 @@ from ssil.data.image_index import ImageIndex, Preprocessing, Remark
 from ssil.data.sources.folder import files_by_class, find_base, index_files, list_folder, unused
 
 URL = "https://github.com/brendenlake/omniglot"
-INFO = DatasetInfo("omniglot", "hand-written characters of 50 alphabets, 20 drawings each", "1623", "28x28 grey", URL)
+INFOS = (
+    DatasetInfo("omniglot", "hand-written characters of 50 alphabets, 20 drawings each", "1623", "28x28 grey", URL),
+)
 
 PARTS = ("images_background", "images_evaluation")
 PLACES = ("", "python", "omniglot", "omniglot/python", "omniglot-py", "omniglot-py/python")

@@ -12,28 +12,14 @@ import numpy as np
 import pyarrow as pa
 
 from ssil.core.errors import UserError
+from ssil.data.dataset import DatasetInfo
 from ssil.data.decode import UnreadableError, decode_image
 from ssil.data.file_validation import FileValidation, ProgressCallback
 from ssil.data.image_index import ImageIndex, Remark, Rows
 from ssil.data.prefetch import prefetch
-from ssil.data.store.format import (
-    INDEX,
-    INDEX_SCHEMA,
-    PREPARE,
-    REFUSED,
-    SHARD_SCHEMA,
-    STORE,
-    IndexColumns,
-    Names,
-    StoreFacts,
-    damaged,
-    fingerprint,
-    index_columns,
-    read_json,
-    read_table,
-    shard_name,
-    validate,
-)
+from ssil.data.store import format
+
+INFOS = (DatasetInfo("STORE", "what `ssil data prepare` made of any of these", "any", "as of its source", "a folder"),)
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,11 +27,11 @@ class StoredImages:
     """The good images of a store: a `Source`, for any number of threads."""
 
     path: Path
-    columns: IndexColumns
+    columns: format.IndexColumns
     _shards: dict[int, pa.ChunkedArray] = field(default_factory=dict)
 
     @property
-    def names(self) -> Names:
+    def names(self) -> format.Names:
         """The paths of the files that were packed."""
         return self.columns.name
 
@@ -57,9 +43,9 @@ class StoredImages:
     def images(self, shard: int) -> pa.ChunkedArray:
         """Return the images of a shard; two threads may open it at once."""
         if shard not in self._shards:
-            path = self.path / shard_name(shard)
-            images = read_table(path, SHARD_SCHEMA)["bytes"]
-            validate(path, images)  # that each lies inside the file
+            path = self.path / format.shard_name(shard)
+            images = format.read_table(path, format.SHARD_SCHEMA)["bytes"]
+            format.validate(path, images)  # that each lies inside the file
             self._shards[shard] = images
         return self._shards[shard]
 
@@ -76,7 +62,7 @@ class Store:
     """A complete store."""
 
     path: Path
-    facts: StoreFacts
+    facts: format.StoreFacts
     source: StoredImages
 
     def image_index(self) -> ImageIndex:
@@ -100,13 +86,13 @@ class Store:
     def _refused(self) -> list[tuple[Remark, int]]:
         """Each remark with the file's label; -1 where it is on no file."""
         try:
-            with (self.path / REFUSED).open(newline="", encoding="utf-8") as file:
+            with (self.path / format.REFUSED).open(newline="", encoding="utf-8") as file:
                 return [
                     (Remark(row["path"], row["reason"], row["left_out"] == "yes"), int(row["label"] or -1))
                     for row in csv.DictReader(file)
                 ]
         except (OSError, ValueError, KeyError) as error:
-            raise damaged(self.path / REFUSED, error) from error
+            raise format.damaged(self.path / format.REFUSED, error) from error
 
 
 def open_store(path: Path) -> Store:
@@ -117,14 +103,14 @@ def open_store(path: Path) -> Store:
     """
     facts = _read_facts(path)
     for number, length in enumerate(facts.lengths):
-        _check_length(path / shard_name(number), length)
-    return Store(path, facts, StoredImages(path, index_columns(_read_index(path, facts))))
+        _check_length(path / format.shard_name(number), length)
+    return Store(path, facts, StoredImages(path, format.index_columns(_read_index(path, facts))))
 
 
-def _read_facts(path: Path) -> StoreFacts:
-    if (path / STORE).is_file():
-        return read_json(path / STORE, StoreFacts)
-    if (path / PREPARE).is_file():
+def _read_facts(path: Path) -> format.StoreFacts:
+    if (path / format.STORE).is_file():
+        return format.read_json(path / format.STORE, format.StoreFacts)
+    if (path / format.PREPARE).is_file():
         raise UserError(f"data: {path} is not complete; run the same `ssil data prepare` again to go on")
     raise UserError(f"data: {path} holds no store; make one with `ssil data prepare SOURCE --out {path}`")
 
@@ -133,17 +119,17 @@ def _check_length(shard: Path, expected: int) -> None:
     try:
         length = shard.stat().st_size
     except OSError as error:
-        raise damaged(shard, error.strerror) from error
+        raise format.damaged(shard, error.strerror) from error
     if length != expected:
-        raise damaged(shard, f"it has {length:,} bytes, not {expected:,}")
+        raise format.damaged(shard, f"it has {length:,} bytes, not {expected:,}")
 
 
-def _read_index(path: Path, facts: StoreFacts) -> pa.RecordBatch:
-    table = read_table(path / INDEX, INDEX_SCHEMA)
-    validate(path / INDEX, table)
+def _read_index(path: Path, facts: format.StoreFacts) -> pa.RecordBatch:
+    table = format.read_table(path / format.INDEX, format.INDEX_SCHEMA)
+    format.validate(path / format.INDEX, table)
     batches = table.to_batches()
     if len(batches) != 1 or len(batches[0]) != facts.images:
-        raise damaged(path / INDEX, f"it is not of {facts.images:,} images")
+        raise format.damaged(path / format.INDEX, f"it is not of {facts.images:,} images")
     return batches[0]
 
 
@@ -158,14 +144,14 @@ def check_store(
         threads: The number of threads that decode; by default one per core.
         rows: The images to check; by default all.
     """
-    with (store.path / INDEX).open("rb") as file:
+    with (store.path / format.INDEX).open("rb") as file:
         if file_digest(file, "sha256").hexdigest() != store.facts.index:
-            return [Remark(INDEX, "its content has changed")]  # and its positions may be wrong
+            return [Remark(format.INDEX, "its content has changed")]  # and its positions may be wrong
     facts, columns, remarks = store.facts, store.source.columns, []
-    if fingerprint(facts.classes, facts.keys, facts.look, columns) != facts.fingerprint:
-        remarks.append(Remark(STORE, "its classes, keys or preprocessing have changed since the store was made"))
+    if format.fingerprint(facts.classes, facts.keys, facts.look, columns) != facts.fingerprint:
+        remarks.append(Remark(format.STORE, "its classes, keys or preprocessing have changed since the store was made"))
     unusable = dict(_unusable_shards(store))
-    remarks += [Remark(shard_name(shard), reason) for shard, reason in unusable.items()]
+    remarks += [Remark(format.shard_name(shard), reason) for shard, reason in unusable.items()]
     rows = np.arange(len(store.source)) if rows is None else rows
     todo = rows[~np.isin(columns.shard[rows], list(unusable))].tolist()
     threads = threads or os.cpu_count() or 1
@@ -187,7 +173,7 @@ def _unusable_shards(store: Store) -> Iterator[tuple[int, str]]:
 
 def _fault(store: Store, row: int) -> str | None:
     """Return what is wrong with an image; None if nothing is."""
-    data, where = store.source.read(row), shard_name(int(store.source.columns.shard[row]))
+    data, where = store.source.read(row), format.shard_name(int(store.source.columns.shard[row]))
     if sha256(data).digest()[:16] != store.source.columns.digest[row].tobytes():
         return f"its bytes have changed since they were stored in {where}"
     try:

@@ -22,25 +22,6 @@ from ssil.data.image_index import Bytes, ImageIndex, Remark, as_utf8, error_reas
 from ssil.data.prefetch import prefetch
 from ssil.data.shrinking import LOSSLESS, shrink
 from ssil.data.store import format
-from ssil.data.store.format import (
-    INDEX,
-    INDEX_SCHEMA,
-    PREPARE,
-    REFUSED,
-    SHARD_SCHEMA,
-    STORE,
-    UNREAD,
-    StoreFacts,
-    StoreSettings,
-    fingerprint,
-    index_columns,
-    locked,
-    read_json,
-    read_table,
-    replacing,
-    shard_name,
-    write_json,
-)
 from ssil.data.store.reader import Store, open_store
 
 
@@ -70,9 +51,9 @@ def prepare(
     settings = _settings(index, short_side, quality)
     if strict:
         refuse_remarks(index.remarks)
-    with locked(out):
+    with format.locked(out):
         _begin(out, settings)
-        if not (out / STORE).exists():
+        if not (out / format.STORE).exists():
             shards = {number: rows for number, rows in enumerate(settings.shards) if not _is_done(out, number)}
             todo = [row for rows in shards.values() for row in rows]
             packed = _pack_all(index, settings, todo, threads or os.cpu_count() or 1, on_progress, strict)
@@ -84,14 +65,14 @@ def prepare(
     return store
 
 
-def _settings(index: ImageIndex, short_side: int | None, quality: int) -> StoreSettings:
+def _settings(index: ImageIndex, short_side: int | None, quality: int) -> format.StoreSettings:
     if not len(index):
         raise UserError(f"data: {index.name} lists no image; there is nothing to prepare")
     if short_side is not None and short_side < 1:
         raise UserError(f"short_side: {short_side} must be at least 1")
     if not 1 <= quality <= LOSSLESS:
         raise UserError(f"quality: {quality} must be from 1 to {LOSSLESS}")
-    return StoreSettings(
+    return format.StoreSettings(
         source=as_utf8(index.name),
         files=len(index),
         listing=_index_digest(index),
@@ -110,11 +91,11 @@ def _index_digest(index: ImageIndex) -> str:
     return digest.hexdigest()
 
 
-def _begin(out: Path, settings: StoreSettings) -> None:
+def _begin(out: Path, settings: format.StoreSettings) -> None:
     """Write the settings; raise UserError if the directory was begun with others."""
-    if not (out / PREPARE).exists():
-        write_json(out / PREPARE, settings)
-    there, here = read_json(out / PREPARE, StoreSettings).model_dump(), settings.model_dump()
+    if not (out / format.PREPARE).exists():
+        format.write_json(out / format.PREPARE, settings)
+    there, here = format.read_json(out / format.PREPARE, format.StoreSettings).model_dump(), settings.model_dump()
     if differ := [_difference(key, there[key], here[key]) for key in here if there[key] != here[key]]:
         raise UserError(f"out: {out} was begun otherwise ({'; '.join(differ)}); give another --out")
 
@@ -125,8 +106,8 @@ def _difference(key: str, there: object, here: object) -> str:
 
 def _is_done(out: Path, number: int) -> bool:
     """Return whether a shard is there, and all its files could be read when it was written."""
-    shard = out / shard_name(number)
-    return shard.exists() and pc.min(read_table(shard, SHARD_SCHEMA)["before"]).as_py() > UNREAD
+    shard = out / format.shard_name(number)
+    return shard.exists() and pc.min(format.read_table(shard, format.SHARD_SCHEMA)["before"]).as_py() > format.UNREAD
 
 
 class ShardRow(NamedTuple):
@@ -146,7 +127,7 @@ class ShardRow(NamedTuple):
 
 def _pack_all(
     index: ImageIndex,
-    settings: StoreSettings,
+    settings: format.StoreSettings,
     rows: list[int],
     threads: int,
     on_progress: ProgressCallback | None,
@@ -164,7 +145,7 @@ def _pack_all(
         yield row
 
 
-def pack(index: ImageIndex, settings: StoreSettings, row: int) -> ShardRow:
+def pack(index: ImageIndex, settings: format.StoreSettings, row: int) -> ShardRow:
     """Return the shard row of an image."""
     label, test = int(index.labels[row]), None if index.is_test is None else bool(index.is_test[row])
     stored, check = _packed_bytes(index, settings, row)
@@ -173,7 +154,7 @@ def pack(index: ImageIndex, settings: StoreSettings, row: int) -> ShardRow:
     return ShardRow(stored, label, test, *content, name, check.reason or None, check.length)
 
 
-def _packed_bytes(index: ImageIndex, settings: StoreSettings, row: int) -> tuple[Bytes | None, ImageCheck]:
+def _packed_bytes(index: ImageIndex, settings: format.StoreSettings, row: int) -> tuple[Bytes | None, ImageCheck]:
     """Return the bytes to store, None for a bad image, and its check, whose `length` is that of the source's file."""
     data: Bytes = b""
     try:
@@ -184,12 +165,15 @@ def _packed_bytes(index: ImageIndex, settings: StoreSettings, row: int) -> tuple
     except UnreadableError as error:
         return None, ImageCheck(length=len(data), reason=str(error))
     except OSError as error:
-        return None, ImageCheck(length=UNREAD, reason=error_reason(error))
+        return None, ImageCheck(length=format.UNREAD, reason=error_reason(error))
 
 
 def _write_shards(out: Path, shards: Mapping[int, range], rows: Iterator[ShardRow]) -> None:
     for number, files in shards.items():
-        with replacing(out / shard_name(number)) as file, pa.ipc.new_file(file, SHARD_SCHEMA) as writer:
+        with (
+            format.replacing(out / format.shard_name(number)) as file,
+            pa.ipc.new_file(file, format.SHARD_SCHEMA) as writer,
+        ):
             for start in range(0, len(files), format.PER_BATCH):
                 writer.write_batch(record_batch(islice(rows, len(files[start : start + format.PER_BATCH]))))
 
@@ -197,29 +181,29 @@ def _write_shards(out: Path, shards: Mapping[int, range], rows: Iterator[ShardRo
 def record_batch(rows: Iterable[ShardRow]) -> pa.RecordBatch:
     """Return rows as Arrow columns."""
     columns = zip(*rows, strict=True)
-    arrays = [pa.array(column, field.type) for column, field in zip(columns, SHARD_SCHEMA, strict=True)]
-    return pa.record_batch(arrays, schema=SHARD_SCHEMA)
+    arrays = [pa.array(column, field.type) for column, field in zip(columns, format.SHARD_SCHEMA, strict=True)]
+    return pa.record_batch(arrays, schema=format.SHARD_SCHEMA)
 
 
-def _finish(out: Path, index: ImageIndex, settings: StoreSettings) -> None:
+def _finish(out: Path, index: ImageIndex, settings: format.StoreSettings) -> None:
     """Write all files but the shards, which are there; raise UserError if there is no good image."""
     rows = pa.concat_tables([_without_images(out, number) for number in range(len(settings.shards))])
     refused = rows.filter(pc.is_valid(rows["reason"]))
     if len(refused) == len(rows):
         for number in range(len(settings.shards)):  # so that a new attempt writes all again, whatever was repaired
-            (out / shard_name(number)).unlink()
+            (out / format.shard_name(number)).unlink()
         first = f"{refused['name'][0]}: {refused['reason'][0]}"
         raise UserError(f"data: {index.name} has no image that can be read; the first of {len(rows)} is {first}")
-    _write_refused(out / REFUSED, index.remarks, refused)
-    good = rows.filter(pc.is_null(rows["reason"])).select(INDEX_SCHEMA.names).combine_chunks().to_batches()[0]
-    with replacing(out / INDEX) as file, pa.ipc.new_file(file, INDEX_SCHEMA) as writer:
+    _write_refused(out / format.REFUSED, index.remarks, refused)
+    good = rows.filter(pc.is_null(rows["reason"])).select(format.INDEX_SCHEMA.names).combine_chunks().to_batches()[0]
+    with format.replacing(out / format.INDEX) as file, pa.ipc.new_file(file, format.INDEX_SCHEMA) as writer:
         writer.write_batch(good)
-    write_json(out / STORE, _facts(out, index, settings, rows, good))
+    format.write_json(out / format.STORE, _facts(out, index, settings, rows, good))
 
 
 def _without_images(out: Path, number: int) -> pa.Table:
     """Return a shard without its images, with the columns of their positions."""
-    shard = read_table(out / shard_name(number), SHARD_SCHEMA)
+    shard = format.read_table(out / format.shard_name(number), format.SHARD_SCHEMA)
     positions = {
         "shard": pa.array(np.full(len(shard), number)),
         "row": pa.array(np.arange(len(shard))),
@@ -227,7 +211,7 @@ def _without_images(out: Path, number: int) -> pa.Table:
     }
     shard = shard.drop_columns("bytes")
     for name, column in positions.items():
-        shard = shard.append_column(INDEX_SCHEMA.field(name), column)
+        shard = shard.append_column(format.INDEX_SCHEMA.field(name), column)
     return shard
 
 
@@ -241,14 +225,16 @@ def _write_refused(path: Path, remarks: Iterable[Remark], refused: pa.Table) -> 
     )
     columns = (refused[name].to_pylist() for name in ("name", "reason", "label"))
     writer.writerows((name, reason, "yes", label) for name, reason, label in zip(*columns, strict=True))
-    with replacing(path) as file:
+    with format.replacing(path) as file:
         file.write(text.getvalue().encode())
 
 
-def _facts(out: Path, index: ImageIndex, settings: StoreSettings, rows: pa.Table, good: pa.RecordBatch) -> StoreFacts:
+def _facts(
+    out: Path, index: ImageIndex, settings: format.StoreSettings, rows: pa.Table, good: pa.RecordBatch
+) -> format.StoreFacts:
     classes, keys = (tuple(map(as_utf8, names)) for names in (index.classes, index.keys))
-    columns = index_columns(good)
-    return StoreFacts(
+    columns = format.index_columns(good)
+    return format.StoreFacts(
         **settings.model_dump(),
         classes=classes,
         keys=keys,
@@ -257,7 +243,7 @@ def _facts(out: Path, index: ImageIndex, settings: StoreSettings, rows: pa.Table
         refused=len(rows) - len(good),
         bytes_before=pc.sum(pc.max_element_wise(rows["before"], 0)).as_py(),
         bytes_after=int(columns.length.sum()),
-        fingerprint=fingerprint(classes, keys, index.preprocessing, columns),
-        lengths=tuple((out / shard_name(number)).stat().st_size for number in range(len(settings.shards))),
-        index=sha256((out / INDEX).read_bytes()).hexdigest(),
+        fingerprint=format.fingerprint(classes, keys, index.preprocessing, columns),
+        lengths=tuple((out / format.shard_name(number)).stat().st_size for number in range(len(settings.shards))),
+        index=sha256((out / format.INDEX).read_bytes()).hexdigest(),
     )
