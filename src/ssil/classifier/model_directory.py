@@ -19,7 +19,7 @@ from ssil.classifier import model_files
 from ssil.classifier.classifier_settings import ClassifierSettings, make_settings
 from ssil.classifier.images import ImageFile, ImagesByClass
 from ssil.classifier.prediction import Classifier, execution_context
-from ssil.classifier.versions import IMAGES, MODEL, WEIGHTS, History, VersionedDirectory
+from ssil.classifier.versions import EXEMPLARS, HOLDOUT, IMAGES, MODEL, WEIGHTS, History, VersionedDirectory
 from ssil.core import __version__
 from ssil.core.classes import ClassTable
 from ssil.core.errors import UserError
@@ -94,7 +94,7 @@ class ModelDirectory(VersionedDirectory):
         weights = model_files.read_weights(folder / WEIGHTS, description["weights"])
         snapshot = restore_snapshot(weights, settings.configured().method, classes, execution_context(settings))
         _check_shapes(snapshot, settings)
-        exemplars, holdout = (self._images(description[kind], classes.seen) for kind in ("exemplars", "quiz"))
+        exemplars, holdout = (self._images(description[kind], classes.seen) for kind in (EXEMPLARS, HOLDOUT))
         history = tuple(dict(entry) for entry in description["history"])
         temperature = float(description.get("temperature", 1.0))
         if not 0 < temperature < math.inf:
@@ -102,7 +102,7 @@ class ModelDirectory(VersionedDirectory):
         return ModelVersion(number, Classifier(settings, snapshot, exemplars, holdout, temperature), history)
 
     def publish_change(self, parent: ModelVersion | None, classifier: Classifier, **change: Any) -> ModelVersion:
-        """Publish a classifier that was made from `parent`, with `change` as its entry in the history."""
+        """Publish a classifier that was derived from `parent`, with `change` as its entry in the history."""
         entry = {
             "parent": parent.number if parent else None,
             "time": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -137,8 +137,8 @@ class ModelDirectory(VersionedDirectory):
             "classes": {"names": classifier.classes.names, "bounds": classifier.classes.bounds},
             "weights": checksum(weights),
             "temperature": classifier.temperature,
-            "exemplars": exemplars,
-            "quiz": holdout,
+            EXEMPLARS: exemplars,
+            HOLDOUT: holdout,
             "history": [*history],
         }
         model_files.write_checked_json(folder / MODEL, description)

@@ -22,7 +22,7 @@ from ssil.nn.pretrained import Pretrained
 
 @dataclass(frozen=True)
 class Classifier:
-    """A trained classifier: its model, the settings it was made with, and the images it keeps."""
+    """A trained classifier: its model, its settings, and the images it keeps."""
 
     settings: ClassifierSettings
     snapshot: Snapshot

@@ -15,7 +15,9 @@ from ssil.core.files import LOCK, locked, temporary
 
 CURRENT, MODEL, WEIGHTS = "current.json", "model.json", "weights.safetensors"
 IMAGES, VERSIONS = "pictures", "versions"
-UNFINISHED = (".*.part", "versions/.*.part", "versions/*/.*.part", "pictures/*/.*.part")
+EXEMPLARS, HOLDOUT = "exemplars", "quiz"
+"""The keys of both kinds of kept images in model.json."""
+UNFINISHED = (".*.part", f"{VERSIONS}/.*.part", f"{VERSIONS}/*/.*.part", f"{IMAGES}/*/.*.part")
 """Files and folders that are being written or removed."""
 KEPT_FILE = re.compile(r"[0-9a-f]{32}(-[0-9a-f]{32})?\.\w+")
 """The name of a kept image, or of its features."""
@@ -111,7 +113,7 @@ class VersionedDirectory:
         """Return the content of a version's model.json, after a check that its lists are lists."""
         path = self.version(number) / MODEL
         description = read_checked_json(path)
-        if not all(isinstance(description.get(key), list) for key in ("exemplars", "quiz", "history")):
+        if not all(isinstance(description.get(key), list) for key in (EXEMPLARS, HOLDOUT, "history")):
             raise UserError(f"model: {path} is not what it should be; restore it, or prune it")
         return description
 
@@ -133,7 +135,7 @@ class VersionedDirectory:
                 name = _name_there(class_name, here, description["history"])
                 if name in names:
                     label = names.index(name)
-                    description["exemplars"][label], description["quiz"][label] = [], []
+                    description[EXEMPLARS][label], description[HOLDOUT][label] = [], []
                     write_checked_json(self.version(number) / MODEL, description)
             self._remove_unused()
 
@@ -164,7 +166,7 @@ class VersionedDirectory:
         Not by its name: a file system may spell it in another way than model.json does.
         """
         descriptions = [self._description(number) for number in self.numbers()]
-        groups = [group for one in descriptions for group in (*one["exemplars"], *one["quiz"])]
+        groups = [group for one in descriptions for group in (*one[EXEMPLARS], *one[HOLDOUT])]
         used: dict[int, set[str]] = defaultdict(set)
         for path in {self.folder / image["file"] for group in groups for image in group}:
             with suppress(FileNotFoundError):
