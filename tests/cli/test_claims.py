@@ -58,12 +58,12 @@ def test_what_is_done_is_not_done_again(root: Path, preset: Path, capfd: pytest.
     assert main(["claims", *common, "--quick"]) == 0
     assert {file: file.stat().st_mtime_ns for file in root.rglob("record.json")} == before
     assert main(["claims", *common, "--seeds", "2", "--claims", "7", "--dry-run"]) == 0
-    said = capfd.readouterr().out
-    assert "4 of 8 runs are done; the others: about" in said
+    output = capfd.readouterr().out
+    assert "4 of 8 runs are done; the others: about" in output
     assert main(["claims", *common, "--claims", "1,7", "--seeds", "1", "--read-only"]) == 0
     assert "needs mine/base-fixed-t10-2/icarl-0" in capfd.readouterr().out
     assert main(["claims", *common, "--claims", "7", "--quick", "--seeds", "2", "--dry-run"]) == 0
-    assert "4 of 8 runs are done" in capfd.readouterr().out  # --quick only fills in what is not said
+    assert "4 of 8 runs are done" in capfd.readouterr().out  # --quick only sets defaults
 
 
 @pytest.mark.slow
@@ -82,19 +82,19 @@ def test_figures_are_made_of_the_runs_that_there_are(
     root: Path, preset: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["paper", "all", "--data", str(preset), "--out", str(root), "--read-only"]) == 0
-    said = capfd.readouterr().out
+    output = capfd.readouterr().out
     names = sorted(file.stem for file in (root / "mine/figures").glob("*.png"))
     core = ["fig1", "fig2-left", "fig2-right", "fig3", "fig4", "fig6", "fig7", "fig8-top1", "fig8-top5", "fig9"]
     assert set(core) <= set(names)
-    assert "fig-s6: its runs have not been made" in said
-    assert "fig-s2: lacks 42 of 45 lines, the first is iCaRL in base-fixed-t10-1\n" in said
+    assert "fig-s6: its runs are missing" in output
+    assert "fig-s2: lacks 42 of 45 lines, the first is iCaRL in base-fixed-t10-1\n" in output
     tables = {file.name for file in (root / "mine/tables").iterdir()}
     assert {"table1-top1.md", "table1-top5.tex", "table-s1.csv", "table-s2.md"} <= tables
     table = (root / "mine/tables/table1-top1.md").read_text()
     assert "/ 64.5" in table  # the paper's SS-IL on the data that these stand for
     assert "| iCaRL | - / 50.5 |\n" in table  # the one column that has runs
     assert "**" not in table  # nothing is the best of a column that is not whole
-    assert "table-s3: its runs have not been made" in said
+    assert "table-s3: its runs are missing" in output
 
 
 @pytest.mark.slow
@@ -128,6 +128,6 @@ def test_bad_input_is_refused(words: list[str], reason: str, capfd: pytest.Captu
 
 def test_the_list_of_tables_and_figures(capfd: pytest.CaptureFixture[str]) -> None:
     assert main(["paper"]) == 0
-    said = capfd.readouterr().out
+    output = capfd.readouterr().out
     for name in ("table1", "table-s5", "fig1", "fig9", "fig-s6"):
-        assert f"\n{name} " in said
+        assert f"\n{name} " in output

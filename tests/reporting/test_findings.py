@@ -8,8 +8,8 @@ from ssil.reporting.sections import sections
 
 def _other(method: str, **last: object) -> Run:
     """A run that ends otherwise."""
-    made = run(method, (90, 60))
-    return Run(made.folder, made.record.with_task(task(3, 50, **last)))
+    shorter = run(method, (90, 60))
+    return Run(shorter.folder, shorter.record.with_task(task(3, 50, **last)))
 
 
 FAIR = [[7, 0, 1], [1, 7, 0], [0, 1, 7]]
@@ -25,17 +25,19 @@ def test_who_leads() -> None:
 
 def test_a_lead_that_seeds_could_make() -> None:
     seeds = [run("ft", (60,) * 3), run("ft", (50,) * 3, seed=1), run("ssil", (62,) * 3), run("ssil", (54,) * 3, seed=1)]
-    (said,) = findings.accuracy(sections(seeds)[0])
-    assert said.endswith("with 58.0 ± 5.7 % top-1, 3.0 points ahead of <b>ft</b>, less than one deviation over seeds.")
-    (said,) = findings.accuracy(sections([*seeds[:2], run("ssil", (90,) * 3), run("ssil", (91,) * 3, seed=1)])[0])
-    assert said.endswith("35.5 points ahead of <b>ft</b>.")
+    (sentence,) = findings.accuracy(sections(seeds)[0])
+    assert sentence.endswith(
+        "with 58.0 ± 5.7 % top-1, 3.0 points ahead of <b>ft</b>, less than one deviation over seeds."
+    )
+    (sentence,) = findings.accuracy(sections([*seeds[:2], run("ssil", (90,) * 3), run("ssil", (91,) * 3, seed=1)])[0])
+    assert sentence.endswith("35.5 points ahead of <b>ft</b>.")
 
 
 def test_a_bound_leads_nobody() -> None:
     (section,) = sections([run("ft"), run("joint", (99,) * 3, memory={"kind": "unlimited"})])
     first, second = findings.accuracy(section)
     assert first.startswith("<b>ft</b> has 63.3 %")
-    assert second.endswith("99.0 % at the end: a bound, as it may look at all images again.")
+    assert second.endswith("99.0 % at the end: an upper bound, as it keeps all images.")
     assert findings.forgetting(section) == ["<b>ft</b> forgets most, 35.0 points of a task's best accuracy."]
 
 
@@ -43,8 +45,8 @@ def test_bias() -> None:
     (section,) = sections(
         [run("ft"), _other("ssil", confusion=FAIR, score_gap=-0.5, softmax_new=0.1, teacher_ratio=[0.5, 0.5])]
     )
-    said = "<b>ft</b> puts 75 % of its predictions on the newest of 3 tasks, where 33 % of the test images belong"
-    assert findings.bias(section) == [f"{said}; <b>ssil</b> 33 %."]
+    sentence = "<b>ft</b> puts 75 % of its predictions on the newest of 3 tasks, where 33 % of the test images belong"
+    assert findings.bias(section) == [f"{sentence}; <b>ssil</b> 33 %."]
     gap = "<b>ft</b> scores new classes +2.0 deviations of an image's scores above old ones; <b>ssil</b> -0.5."
     assert findings.scores(section) == [gap]
     odds = "<b>ft</b> gives a new class 4.0 times the mean probability of an old one; <b>ssil</b> 2.0 times."

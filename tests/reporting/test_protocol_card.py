@@ -1,4 +1,4 @@
-"""A card tells how a run was made, and where it leaves the paper."""
+"""A card lists the settings of a run, and where they differ from the paper's."""
 
 from pathlib import Path
 
@@ -9,25 +9,25 @@ from ssil.reporting.protocol_card import card, departures, deviations
 
 
 def test_what_a_card_says() -> None:
-    said = card(run("ft", seed=3, folder="runs/mine"))
-    assert said["folder"] == ["runs/mine"]
-    assert said["method"][1].startswith("FT: fine-tuning")
-    assert said["state"] == ["finished"]
-    assert said["stream"] == ["6 classes in 3 tasks: 2 each"]
-    assert said["class order"] == ["task 1: class 0, class 1", "task 2: class 2, class 3", "task 3: class 4, class 5"]
-    assert said["memory"] == ["12 exemplars, chosen at random, 0.00 MB as raw pixels"]
-    assert said["schedule"][0].startswith(
+    found = card(run("ft", seed=3, folder="runs/mine"))
+    assert found["folder"] == ["runs/mine"]
+    assert found["method"][1].startswith("FT: fine-tuning")
+    assert found["state"] == ["finished"]
+    assert found["stream"] == ["6 classes in 3 tasks: 2 each"]
+    assert found["class order"] == ["task 1: class 0, class 1", "task 2: class 2, class 3", "task 3: class 4, class 5"]
+    assert found["memory"] == ["12 exemplars, chosen at random, 0.00 MB as raw pixels"]
+    assert found["schedule"][0].startswith(
         "8 epochs a task; rate 0.1, 0.03, 0.01, changed before epochs 4, 7; batch 128"
     )
-    assert said["seed"] == ["3"]
-    assert said["versions"] == ["ssil 0.1.0, torch 2.13"]
-    assert said["command"] == ["ssil run --method ft"]
+    assert found["seed"] == ["3"]
+    assert found["versions"] == ["ssil 0.1.0, torch 2.13"]
+    assert found["command"] == ["ssil run --method ft"]
 
 
 def test_an_unfinished_run_and_many_classes() -> None:
-    said = card(run("ft", (), sizes=(100, 1)))
-    assert said["state"] == ["0 of 2 tasks done"]
-    assert said["class order"] == [
+    found = card(run("ft", (), sizes=(100, 1)))
+    assert found["state"] == ["0 of 2 tasks done"]
+    assert found["class order"] == [
         "task 1: class 0, class 1, class 2, class 3, class 4 and 95 more",
         "task 2: class 100",
     ]
@@ -48,13 +48,13 @@ def test_deviations_are_the_settings_that_the_paper_has_otherwise() -> None:
 def test_uneven_data_and_weights_from_elsewhere_are_deviations() -> None:
     record = run("ft", dataset="imagenet", least=0.2, freeze=True, validation=0.1, options={}).record
     record.provenance["init"] = "first.safetensors"
-    said = deviations(record)
+    found = deviations(record)
     for line in ("least 0.2 (paper: none)", "init first.safetensors (paper: none)", "freeze True (paper: none)"):
-        assert line in said
-    assert "validation 0.1 (paper: 0)" in said
-    found = card(Run(Path(), record))
-    assert "least 0.2" in found["data"]
-    assert found["network"] == ["backbone resnet18, init first.safetensors, freeze True"]
+        assert line in found
+    assert "validation 0.1 (paper: 0)" in found
+    lines = card(Run(Path(), record))
+    assert "least 0.2" in lines["data"]
+    assert lines["network"] == ["backbone resnet18, init first.safetensors, freeze True"]
 
 
 def test_the_paper_has_no_deviation_from_itself() -> None:
@@ -68,12 +68,12 @@ def test_an_option_that_came_later_has_its_default() -> None:
 
 
 def test_code_that_a_record_names_is_not_loaded() -> None:
-    said = card(run("nowhere/mine.py:mine"))
-    assert said["deviations from the paper"][-1].startswith("The method is none of this package")
+    found = card(run("nowhere/mine.py:mine"))
+    assert found["deviations from the paper"][-1].startswith("The method is none of this package")
 
 
 def test_departures_are_those_of_the_docstring() -> None:
-    (said,) = departures("ssil")
-    assert said.startswith("min_group: A departure. A softmax over fewer old or new classes")
-    assert said.endswith("share one block of TKD.")
+    (found,) = departures("ssil")
+    assert found.startswith("min_group: A departure. A softmax over fewer old or new classes")
+    assert found.endswith("share one block of TKD.")
     assert departures("ft") == departures("a.py:b") == []

@@ -18,8 +18,8 @@ EVIL = "</script><img src=x onerror=alert(1)>"
 
 
 def _evil() -> Run:
-    made = run("ssil", options={"note": EVIL}, dataset=EVIL, folder=f"runs/{EVIL}")
-    return Run(made.folder, made.record.model_copy(update={"class_names": [EVIL] * 6, "provenance": {"command": EVIL}}))
+    one = run("ssil", options={"note": EVIL}, dataset=EVIL, folder=f"runs/{EVIL}")
+    return Run(one.folder, one.record.model_copy(update={"class_names": [EVIL] * 6, "provenance": {"command": EVIL}}))
 
 
 def test_every_part_of_every_section_is_there() -> None:
@@ -81,7 +81,7 @@ def test_cells_by_replay_batch_are_means_over_seeds() -> None:
     runs = [_replay(None, 60), _replay(None, 62, seed=1), _replay(16, 50)]
     ((_, records),) = replay_tables(sections(runs))
     (top1,), (top5,) = (replay_sizes(records, k).data for k in (1, 5))
-    assert (list(top1.x), list(top1.y)) == (["3"], ["16", "107"])  # usual for T = 3: 2.5 * 128 / 3
+    assert (list(top1.x), list(top1.y)) == (["3"], ["16", "107"])  # one for T = 3: 2.5 * 128 / 3
     assert [list(row) for row in top1.text] == [["50.0"], ["61.0 ± 1.4"]]
     assert [list(row) for row in top5.text] == [["70.0"], ["81.0 ± 1.4"]]
 

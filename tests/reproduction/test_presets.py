@@ -27,10 +27,10 @@ def test_every_row_is_a_valid_run_on_every_preset(name: str, row: str) -> None:
 def test_the_paper_s_own_presets_are_its_scenarios(name: str) -> None:
     preset = find_preset(name)
     wanted = [scenario for scenario in scenarios() if scenario.dataset == name]
-    made = [preset.cell(condition, "ssil", 0).settings for condition in ALL]
+    found = [preset.cell(condition, "ssil", 0).settings for condition in ALL]
     for key in ("tasks", "memory", "memory_per_class"):
-        assert [settings.get(key) for settings in made] == [getattr(scenario, key) for scenario in wanted]
-    assert [settings.get("large_base", False) for settings in made] == [scenario.large_base for scenario in wanted]
+        assert [settings.get(key) for settings in found] == [getattr(scenario, key) for scenario in wanted]
+    assert [settings.get("large_base", False) for settings in found] == [scenario.large_base for scenario in wanted]
 
 
 def test_a_memory_is_stated_per_class() -> None:
@@ -75,9 +75,9 @@ def test_runs_that_several_lines_share_are_made_once() -> None:
 
 def test_joint_training_needs_one_run_for_all_memories(tmp_path: Path) -> None:
     preset, table = find_preset("glyphs"), setting() + setting(growing=True)
-    made = cells(preset, [Need(condition, "Joint") for condition in table], [0])
-    assert [cell.settings["tasks"] for cell in made] == [10, 20, 5]
-    for condition, cell in zip(table, [made[0]] * 3 + made[1:] + [made[0]] * 3 + made[1:], strict=True):
+    found = cells(preset, [Need(condition, "Joint") for condition in table], [0])
+    assert [cell.settings["tasks"] for cell in found] == [10, 20, 5]
+    for condition, cell in zip(table, [found[0]] * 3 + found[1:] + [found[0]] * 3 + found[1:], strict=True):
         with pytest.raises(MissingError, match=re.escape(str(cell.folder))):
             Evidence(tmp_path, preset, (0,)).runs(condition, "Joint")
 

@@ -68,7 +68,7 @@ def record(
     }
     described = {"training": TRAINING, "memory": {"kind": "fixed", "total": 12}, "data_fingerprint": "f00d"}
     classes = sum(sizes)
-    made = Record(
+    result = Record(
         config=usual | described | config,
         provenance={"ssil": "0.1.0", "torch": "2.13", "command": f"ssil run --method {method}"},
         class_order=list(range(classes)),
@@ -76,8 +76,8 @@ def record(
         task_sizes=list(sizes),
     )
     for number, value in enumerate(top1, 1):
-        made = made.with_task(task(number, value))
-    return made
+        result = result.with_task(task(number, value))
+    return result
 
 
 def run(*arguments: Any, folder: str = "runs/some", **settings: Any) -> Run:
@@ -88,10 +88,10 @@ def run(*arguments: Any, folder: str = "runs/some", **settings: Any) -> Run:
 def written(folder: Path, *arguments: Any, predicted: Sequence[int] | None = None, **settings: Any) -> Path:
     """The same on disk; `predicted` is the best class of each of the last task's 24 test images, four a class."""
     folder.mkdir(parents=True)
-    made = record(*arguments, **settings)
-    write_record(folder, made)
+    result = record(*arguments, **settings)
+    write_record(folder, result)
     if predicted is not None:
         parts = {part.name: torch.zeros(24) for part in fields(Predictions)}
         parts |= {"labels": torch.arange(6).repeat_interleave(4), "top": torch.tensor(predicted).unsqueeze(1)}
-        write_predictions(folder, len(made.tasks), Predictions(**parts))
+        write_predictions(folder, len(result.tasks), Predictions(**parts))
     return folder

@@ -123,7 +123,7 @@ def _write(items: "Iterable[Item]", evidence: "Evidence") -> None:
         try:
             tables, figures = item.tables(evidence), item.figures(evidence)
         except MissingError:
-            screen.print(f"{item.name}: its runs have not been made")
+            screen.print(f"{item.name}: its runs are missing")
             continue
         for end, found in tables.items():
             path = folder / "tables" / "-".join(filter(None, (item.name, end)))

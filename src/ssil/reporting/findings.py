@@ -15,7 +15,7 @@ def accuracy(section: Section) -> list[Markup]:
     ranked = [variant for variant in section.variants if variant.ranked]
     bounds = [variant for variant in section.variants if variant.finished and variant.bound]
     best = [_lead(*ranked[:2])] if len(ranked) > 1 else [_accuracy(variant) + "." for variant in ranked]
-    return best + [_accuracy(variant) + ": a bound, as it may look at all images again." for variant in bounds]
+    return best + [_accuracy(variant) + ": an upper bound, as it keeps all images." for variant in bounds]
 
 
 def _accuracy(variant: Variant) -> Markup:

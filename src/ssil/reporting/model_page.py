@@ -123,10 +123,10 @@ def _updates(version: ModelVersion) -> go.Figure | None:
     if len(entries) < 2:
         return None
     traces = []
-    for age, (colour, _, symbol) in AGES.items():
+    for age, (colour, dash, symbol) in AGES.items():
         found = {number: entry[f"{age}_after"] for number, entry in entries if entry.get(f"{age}_after") is not None}
         line = line_trace(
-            f"{age} classes", [*found.values()], colour, "solid", symbol, "update %{x}: %{y:.1f} %", [*found]
+            f"{age} classes", [*found.values()], colour, dash, symbol, "update %{x}: %{y:.1f} %", [*found]
         )
         traces.append(line | {"marker": {"symbol": symbol, "size": 8}, "cliponaxis": False})
     ticks = max(1, len(entries) // 12)
@@ -170,4 +170,4 @@ def _table(model: EvaluatedVersion) -> Table:
         for label, (name, arrival) in enumerate(zip(model.names, model.version.arrivals(), strict=True))
     ]
     before = ["before"] if model.before else []
-    return Table(["class", "since update", "exemplars", *before, "right in the hold-out set"], rows)
+    return Table(["class", "since update", "exemplars", *before, "right"], rows)
