@@ -20,7 +20,7 @@ from ssil.data.store.reader import open_store
 
 @pytest.fixture(autouse=True)
 def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Three classes, of 4, 5 and 6 pictures, in `photos`; a file that is none of them in `worse`."""
+    """Three classes, of 4, 5 and 6 images, in `photos`; a file that is none of them in `worse`."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("SSIL_CACHE", str(tmp_path / "cache"))
     noise = np.random.default_rng(0)
@@ -28,9 +28,9 @@ def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         for top in ("photos", "worse"):
             Path(top, name).mkdir(parents=True)
         for number in range(4 + label):
-            picture = Image.fromarray(noise.integers(0, 256, (20, 30 + number, 3), dtype=np.uint8))
+            image = Image.fromarray(noise.integers(0, 256, (20, 30 + number, 3), dtype=np.uint8))
             for top in ("photos", "worse"):
-                picture.save(Path(top, name, f"{number}.png"))
+                image.save(Path(top, name, f"{number}.png"))
     Path("worse", "bee", "bad.png").write_text("no image")
 
 
@@ -43,7 +43,7 @@ def objects(out: str) -> list[dict[str, Any]]:
 
 
 def landmarks() -> None:
-    """Three landmarks, of 4, 6 and 7 pictures, in `lm`; the one that comes first has the later name."""
+    """Three landmarks, of 4, 6 and 7 images, in `lm`; the one that comes first has the later name."""
     rows = [(f"{label + 1}00{number}", label) for label, count in enumerate((4, 6, 7)) for number in range(count)]
     for number, (name, _) in enumerate(rows):
         path = Path("lm", "train", *name[:3], f"{name}.jpg")
@@ -55,7 +55,7 @@ def landmarks() -> None:
     Path("lm", "train_label_to_category.csv").write_text(f"landmark_id,category\n{titles}")
 
 
-def pictures(dataset: Dataset) -> list[list[bytes]]:
+def images(dataset: Dataset) -> list[list[bytes]]:
     return [sorted(part.images.keys()) for part in (dataset.train, dataset.test)]
 
 
@@ -228,7 +228,7 @@ def test_a_list_is_loaded_again_as_it_was(capsys: pytest.CaptureFixture[str]) ->
         load.load(DataSettings(dataset="split.csv", data_root=Path("worse"), split_seed=9)),
     )
     assert again.fingerprint == first.fingerprint
-    assert pictures(load.load(DataSettings(dataset="worse", split_seed=9))) != pictures(first)
+    assert images(load.load(DataSettings(dataset="worse", split_seed=9))) != images(first)
     assert ssil("list", "worse", "--out", "worse/split.csv") == 0
     assert "--data-root" not in capsys.readouterr().out
 
@@ -237,7 +237,7 @@ def test_a_list_of_a_store(capsys: pytest.CaptureFixture[str]) -> None:
     assert ssil("prepare", "photos", "--out", "store") == 0
     assert ssil("list", "store", "--out", "split.csv") == 0
     assert "--dataset split.csv --data-root DIR, where DIR holds the files that the store" in capsys.readouterr().out
-    assert pictures(load.load(DataSettings(dataset="split.csv", data_root=Path("photos")))) == pictures(
+    assert images(load.load(DataSettings(dataset="split.csv", data_root=Path("photos")))) == images(
         load.load(DataSettings(dataset="store"))
     )
 
@@ -247,7 +247,7 @@ def test_a_list_keeps_the_order_of_classes() -> None:
     assert ssil("list", "photos", "--out", "split.csv", "--class-list", "classes.txt") == 0
     again = load.load(DataSettings(dataset="split.csv", data_root=Path("photos")))
     assert again.classes == ("cat", "ant")
-    assert pictures(again) == pictures(load.load(DataSettings(dataset="photos", class_list=Path("classes.txt"))))
+    assert images(again) == images(load.load(DataSettings(dataset="photos", class_list=Path("classes.txt"))))
 
 
 def test_a_list_goes_by_keys(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

@@ -17,14 +17,14 @@ BAD = {"ant/5.png": b"", "cat/half.jpg": b"\xff\xd8\xff\xe0 and no more", "cat/n
 
 @pytest.fixture(scope="session")
 def painted(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Three classes of five pictures, and three files that are none."""
+    """Three classes of five images, and three files that are none."""
     path, noise = tmp_path_factory.mktemp("painted"), np.random.default_rng(0)
     for name, (width, height) in SIZES.items():
         (path / name).mkdir(parents=True)
         for number in range(5):
-            picture = Image.fromarray(noise.integers(0, 256, (height // 4, width // 4, 3), dtype=np.uint8))
+            image = Image.fromarray(noise.integers(0, 256, (height // 4, width // 4, 3), dtype=np.uint8))
             kind = "png" if number == 0 else "jpg"
-            picture.resize((width, height)).save(path / name / f"{number}.{kind}", quality=95)
+            image.resize((width, height)).save(path / name / f"{number}.{kind}", quality=95)
     for name, content in BAD.items():
         (path / name).write_bytes(content)
     return path

@@ -13,7 +13,7 @@ from ssil.data.load import load
 
 
 def paint(path: Path, names: str | list[str], count: int = 5, size: tuple[int, int] = (20, 10)) -> None:
-    """A sub-folder a class, with pictures of one colour each, the class's brightness and the file's number in it."""
+    """A sub-folder a class, with images of one colour each, the class's brightness and the file's number in it."""
     for label, name in enumerate(names):
         (path / name).mkdir(parents=True)
         for number in range(count):

@@ -11,13 +11,13 @@ from ssil.data.augmentation import CROP_NUMBERS, Draws, Transform, centre_box, g
 from ssil.data.decode import Box
 
 
-def pictures(batch: int, height: int, width: int, channels: int) -> Tensor:
+def images(batch: int, height: int, width: int, channels: int) -> Tensor:
     generator = torch.Generator().manual_seed(batch + height)
     return torch.randint(256, (batch, height, width, channels), dtype=torch.uint8, generator=generator)
 
 
 def literal(transform: Transform, pixels: Tensor, draws: Draws) -> Tensor:
-    """Picture by picture, pixel by pixel."""
+    """Image by image, pixel by pixel."""
     batch, height, width, channels = pixels.shape
     result = torch.empty(batch, channels, height, width, dtype=torch.float64)
     for i in range(batch):
@@ -46,7 +46,7 @@ def test_train_equals_a_literal_loop(
     batch: int, height: int, width: int, channels: int, pad: int, flip: bool, seed: int
 ) -> None:
     transform = Transform((0.5, 0.4, 0.3)[:channels], (0.2, 0.25, 0.3)[:channels], pad, flip)
-    pixels = pictures(batch, height, width, channels)
+    pixels = images(batch, height, width, channels)
     draws = transform.draw(batch, torch.Generator().manual_seed(seed))
     expected = literal(transform, pixels, draws)
     torch.testing.assert_close(transform.train(pixels, draws, torch.float64), expected, rtol=0, atol=1e-12)
@@ -55,7 +55,7 @@ def test_train_equals_a_literal_loop(
 
 def test_output_is_channels_last_without_a_copy() -> None:
     transform = Transform((0.5,) * 3, (0.25,) * 3, pad=2, flip=True)
-    pixels = pictures(5, 8, 6, 3)
+    pixels = images(5, 8, 6, 3)
     for output in (transform.test(pixels), transform.train(pixels, transform.draw(5, torch.Generator()))):
         assert output.shape == (5, 3, 8, 6)
         assert output.is_contiguous(memory_format=torch.channels_last)
@@ -63,7 +63,7 @@ def test_output_is_channels_last_without_a_copy() -> None:
 
 def test_input_is_left_as_it_was() -> None:
     transform = Transform((0.5,), (0.25,), pad=1, flip=True)
-    pixels = pictures(4, 5, 5, 1)
+    pixels = images(4, 5, 5, 1)
     before = pixels.clone()
     transform.train(pixels, transform.draw(4, torch.Generator()))
     assert torch.equal(pixels, before)
@@ -84,7 +84,7 @@ def test_draws_cover_every_offset_and_both_sides() -> None:
 @pytest.mark.parametrize("slots", [slice(3, 7), torch.tensor([3, 4, 5, 6])])
 def test_slots_of_a_batch_look_as_in_the_whole_batch(slots: Tensor | slice) -> None:
     transform = Transform((0.5,), (0.25,), pad=2, flip=True)
-    pixels, draws = pictures(10, 6, 6, 1), transform.draw(10, torch.Generator().manual_seed(1))
+    pixels, draws = images(10, 6, 6, 1), transform.draw(10, torch.Generator().manual_seed(1))
     whole = transform.train(pixels, draws)
     assert torch.equal(transform.train(pixels[slots], draws.take(slots)), whole[3:7])
 
@@ -101,7 +101,7 @@ UNIT = st.lists(st.floats(0, 1, exclude_max=True, width=32), min_size=CROP_NUMBE
 
 @settings(deadline=None)
 @given(SIDES, SIDES, UNIT)
-def test_a_box_lies_inside_its_picture(width: int, height: int, numbers: Sequence[float]) -> None:
+def test_a_box_lies_inside_its_image(width: int, height: int, numbers: Sequence[float]) -> None:
     for box in (random_box(width, height, numbers), centre_box(width, height), centre_box(width, height, 1.0)):
         assert box.width >= 1
         assert box.height >= 1

@@ -9,14 +9,14 @@ from ssil.data.contact_sheet import COLUMNS, HEAD, IMAGES, MARGIN, ROW, SIDE, ST
 from ssil.data.image_index import ImageIndex
 
 
-def test_pictures_and_names(image_index: ImageIndex) -> None:
+def test_images_and_names(image_index: ImageIndex) -> None:
     sheet = contact_sheet(image_index)
     assert sheet.size == (MARGIN + 3 * (STRIP + MARGIN), HEAD + ROW)
     drawn = np.asarray(sheet)
     for column in range(3):
         left = MARGIN + column * (STRIP + MARGIN)
-        for picture in range(IMAGES):
-            start = left + picture * (SIDE + 4)
+        for number in range(IMAGES):
+            start = left + number * (SIDE + 4)
             assert drawn[HEAD : HEAD + SIDE, start : start + SIDE].std() > 10
         assert drawn[HEAD + SIDE : HEAD + ROW, left : left + STRIP].min() < 100  # the name
 

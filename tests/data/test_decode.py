@@ -41,9 +41,9 @@ def seen(data: bytes | memoryview, box: Box, size: int = 32, channels: int = 3) 
     return out
 
 
-def resized(picture: Pixels, box: Box, size: int = 32) -> Pixels:
-    out = np.zeros((size, size, picture.shape[2]), np.uint8)
-    resize(picture, box, out)
+def resized(pixels: Pixels, box: Box, size: int = 32) -> Pixels:
+    out = np.zeros((size, size, pixels.shape[2]), np.uint8)
+    resize(pixels, box, out)
     return out
 
 
@@ -99,11 +99,11 @@ def test_a_view_is_a_part_of_the_whole(box: Box, kind: str, channels: int) -> No
 
 
 def test_resizing_is_bilinear_with_antialiasing() -> None:
-    picture, box = np.asarray(scene(200, 170)), Box(13, 21, 150, 120)
-    part = Image.fromarray(picture).crop((13, 21, 163, 141))
+    pixels, box = np.asarray(scene(200, 170)), Box(13, 21, 150, 120)
+    part = Image.fromarray(pixels).crop((13, 21, 163, 141))
     for size in (16, 150, 224):
         expected = np.asarray(part.resize((size, size), Image.Resampling.BILINEAR)).astype(int)
-        assert np.abs(resized(picture.copy(), box, size) - expected).max() <= 1
+        assert np.abs(resized(pixels.copy(), box, size) - expected).max() <= 1
 
 
 @pytest.mark.parametrize("form", ["jpeg", "png", "webp"])
@@ -148,21 +148,21 @@ def test_damaged_camera_notes_count_for_nothing(exif: bytes) -> None:
 )
 def test_modes(mode: str, form: str, colour: int | tuple[int, ...], expected: tuple[int, ...]) -> None:
     data = encode(Image.new(mode, (9, 8), colour), form)
-    picture = decode_image(data)
-    assert picture.shape == (8, 9, 3)
-    assert np.abs(picture.astype(int) - expected).max() <= 1
-    assert np.array_equal(seen(data, Box(0, 0, 8, 8), 8), picture[:, :8])
+    pixels = decode_image(data)
+    assert pixels.shape == (8, 9, 3)
+    assert np.abs(pixels.astype(int) - expected).max() <= 1
+    assert np.array_equal(seen(data, Box(0, 0, 8, 8), 8), pixels[:, :8])
     assert np.array_equal(
-        decode_image(data, channels=1), by_pillow(encode(Image.fromarray(picture), "png"), "L")[..., None]
+        decode_image(data, channels=1), by_pillow(encode(Image.fromarray(pixels), "png"), "L")[..., None]
     )
 
 
 def test_palettes_with_transparency() -> None:
     image = Image.new("RGB", (8, 8), (200, 100, 50))
     image.paste((0, 0, 0), (0, 0, 4, 8))
-    picture = decode_image(encode(image.quantize(4), "gif", transparency=image.quantize(4).getpixel((0, 0))))
-    assert (picture[:, :4] == 255).all()
-    assert (picture[:, 4:] == (200, 100, 50)).all()
+    pixels = decode_image(encode(image.quantize(4), "gif", transparency=image.quantize(4).getpixel((0, 0))))
+    assert (pixels[:, :4] == 255).all()
+    assert (pixels[:, 4:] == (200, 100, 50)).all()
 
 
 def test_a_large_part_is_decoded_at_a_fraction_of_its_size(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -266,10 +266,10 @@ def test_damage_is_refused_or_seen_through(form: str, damage: list[tuple[float, 
 
 
 def test_threads_do_not_share_memory() -> None:
-    pictures = [encode(scene(90 + 8 * k, 70, seed=k)) for k in range(8)] * 5
+    images = [encode(scene(90 + 8 * k, 70, seed=k)) for k in range(8)] * 5
     with ThreadPoolExecutor(4) as pool:
-        together = list(pool.map(lambda data: seen(data, Box(3, 4, 60, 60)), pictures))
-    assert all(np.array_equal(a, seen(data, Box(3, 4, 60, 60))) for a, data in zip(together, pictures, strict=True))
+        together = list(pool.map(lambda data: seen(data, Box(3, 4, 60, 60)), images))
+    assert all(np.array_equal(a, seen(data, Box(3, 4, 60, 60))) for a, data in zip(together, images, strict=True))
 
 
 def test_memory_of_other_owners_is_read_in_place() -> None:
@@ -286,11 +286,11 @@ def test_photographs() -> None:
         pytest.skip("photos is not in $SSIL_DATA")
     for number, path in enumerate(sorted(folder.glob("*/*"))[::8]):
         data = path.read_bytes()
-        picture = decode_image(data)
-        assert np.array_equal(picture, by_pillow(data))
+        pixels = decode_image(data)
+        assert np.array_equal(pixels, by_pillow(data))
         width, height = measure(data)
         box = Box(number, 2 * number, width // 3, height // 2)
-        assert np.array_equal(seen(data, box, 448), resized(picture, box, 448))
+        assert np.array_equal(seen(data, box, 448), resized(pixels, box, 448))
 
 
 @pytest.mark.parametrize("orientation", range(1, 9))

@@ -28,12 +28,12 @@ def photos(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for number in range(COUNT):
         scale = 3 if number % 4 == 0 else 1
         small = Image.fromarray(noise.integers(0, 255, (30, 40, 3), dtype=np.uint8))
-        picture = small.resize((scale * 190, scale * 150), Image.Resampling.BICUBIC)
+        image = small.resize((scale * 190, scale * 150), Image.Resampling.BICUBIC)
         exif = Image.Exif()
         exif[0x0112] = 6 if number == 1 else 1
         path = folder / "ab"[number % 2] / f"{number}.{'png' if number == 2 else 'jpg'}"
         path.parent.mkdir(exist_ok=True)
-        picture.save(path, exif=exif)
+        image.save(path, exif=exif)
     return folder
 
 

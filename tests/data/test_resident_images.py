@@ -5,7 +5,7 @@ from ssil.core.samples import Images
 from ssil.data.resident_images import Resident
 
 
-def test_fetch_gives_the_pictures_in_the_order_asked() -> None:
+def test_fetch_gives_the_images_in_the_order_asked() -> None:
     pixels = torch.randint(256, (7, 4, 5, 3), dtype=torch.uint8, generator=torch.Generator().manual_seed(0))
     images: Images = Resident(pixels)
     indices = torch.tensor([6, 0, 6, 3])

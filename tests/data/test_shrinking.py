@@ -1,4 +1,4 @@
-"""Pictures made smaller, and encoded again."""
+"""Smaller copies of encoded images."""
 
 from io import BytesIO
 from pathlib import Path
@@ -43,17 +43,17 @@ def test_the_short_side(size: tuple[int, int], short: int, expected: tuple[int, 
     assert (width, height) == expected
 
 
-def test_no_larger_pictures_stay_as_they_are() -> None:
+def test_no_larger_images_stay_as_they_are() -> None:
     for data in (encoded(100, 300), encoded(40, 30, "PNG"), encoded(100, 300, turned=True)):
         assert shrink(data, 100) is data
 
 
 @pytest.mark.parametrize("turned", [False, True])
 def test_it_stands_upright(turned: bool) -> None:
-    picture = decode_image(shrink(encoded(80, 120, turned=turned), 40))
-    assert picture.shape == (60, 40, 3)
-    assert picture[:25].max() < 30
-    assert picture[35:].min() > 225
+    pixels = decode_image(shrink(encoded(80, 120, turned=turned), 40))
+    assert pixels.shape == (60, 40, 3)
+    assert pixels[:25].max() < 30
+    assert pixels[35:].min() > 225
 
 
 def test_how_it_is_encoded() -> None:
@@ -67,7 +67,7 @@ def test_how_it_is_encoded() -> None:
     assert len(shrink(encoded(500, 400), 300, quality=30)) < len(shrink(encoded(500, 400), 300, quality=99))
 
 
-def test_without_loss_it_is_pillows_antialiased_picture() -> None:
+def test_without_loss_it_is_pillows_antialiased_image() -> None:
     noise = np.random.default_rng(0).integers(0, 256, (90, 60, 3), dtype=np.uint8)
     file = BytesIO()
     Image.fromarray(noise).save(file, "PNG")

@@ -11,26 +11,26 @@ from ssil.data.image_index import ImageIndex
 
 @cache
 def encoded(suffix: str, grey: int) -> bytes:
-    """A picture of one shade of grey, 8 pixels square."""
+    """An image of one shade of grey, 8 pixels square."""
     file = io.BytesIO()
     Image.new("RGB", (8, 8), (grey, grey, grey)).save(file, Image.registered_extensions()[suffix.lower()])
     return file.getvalue()
 
 
-def picture(path: Path, grey: int = 0) -> None:
-    """A picture in a file, with its folders."""
+def write_image(path: Path, grey: int = 0) -> None:
+    """An image in a file, with its folders."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(encoded(path.suffix, grey))
 
 
-def pictures(path: Path, *names: str) -> None:
+def write_images(path: Path, *names: str) -> None:
     """Files with their number as their shade of grey."""
     for number, name in enumerate(names):
-        picture(path / name, number)
+        write_image(path / name, number)
 
 
 def grey(image_index: ImageIndex, index: int) -> int:
-    """The shade of a picture that a image_index lists."""
+    """The shade of an image in an index."""
     with Image.open(io.BytesIO(image_index.source.read(index))) as image:
         return int(image.convert("L").getpixel((0, 0)))  # type: ignore[arg-type]
 

@@ -97,8 +97,8 @@ def test_records_are_read_as_documented(tree: Path, small: Small) -> None:
     assert dataset.test.labels.tolist() == [index % version.classes for index in range(100)]
     written = np.concatenate([records(version, *part) for part in parts(version.train)])
     planes = written[[7, 199], version.labels :].reshape(2, 3, 32, 32)
-    pictures = dataset.train.images.fetch(torch.tensor([7, 199]))
-    assert np.array_equal(pictures.numpy(), planes.transpose(0, 2, 3, 1))
+    images = dataset.train.images.fetch(torch.tensor([7, 199]))
+    assert np.array_equal(images.numpy(), planes.transpose(0, 2, 3, 1))
     assert (dataset.transform.pad, dataset.transform.flip) == (4, True)
 
 

@@ -50,13 +50,13 @@ def test_same_options_same_bytes(small: Dataset, tmp_path: Path, monkeypatch: py
     assert [file.suffix for file in tmp_path.iterdir()] == [".npz"]
 
 
-def test_a_picture_does_not_depend_on_how_many_are_made(small: Dataset) -> None:
+def test_an_image_does_not_depend_on_how_many_are_made(small: Dataset) -> None:
     more = load(DataSettings(dataset="glyphs", classes=4, train_per_class=9, test_per_class=4))
     assert torch.equal(pixels(more.test)[:12], pixels(small.test))
     assert torch.equal(pixels(more.train).view(4, 9, -1)[:3, :6], pixels(small.train).view(3, 6, -1))
 
 
-def test_another_seed_gives_other_pictures(small: Dataset) -> None:
+def test_another_seed_gives_other_images(small: Dataset) -> None:
     other = load(DataSettings(dataset="glyphs", classes=3, train_per_class=6, test_per_class=4, split_seed=1))
     assert other.classes == small.classes
     assert other.fingerprint != small.fingerprint
@@ -150,7 +150,7 @@ def uniform(count: int, size: int) -> tuple[Tensor, Tensor]:
     return torch.rand(count, DRAWS, generator=generator), torch.rand(count, size, size, generator=generator)
 
 
-def test_distortion_of_a_picture_does_not_depend_on_its_batch() -> None:
+def test_distortion_of_an_image_does_not_depend_on_its_batch() -> None:
     glyphs = torch.from_numpy(np.stack([master(c, FACES[0]) for c in "AЖ2"])) / 255
     others = glyphs[:, None].expand(-1, FRAGMENTS, -1, -1).flip(0)
     draws, noise = uniform(3, 20)
@@ -165,9 +165,9 @@ def test_every_draw_matters() -> None:
     glyphs = torch.from_numpy(master("R", FACES[0])[None]) / 255
     others = glyphs[:, None].expand(-1, FRAGMENTS, -1, -1)
     draws, noise = uniform(1, 28)
-    pictures = [distort(glyphs, others, draws, noise)]
+    images = [distort(glyphs, others, draws, noise)]
     for column in range(DRAWS):
         changed = draws.clone()
         changed[:, column] = (changed[:, column] + 0.5) % 1
-        pictures.append(distort(glyphs, others, changed, noise))
-    assert all(not torch.equal(a, b) for a, b in combinations(pictures, 2))
+        images.append(distort(glyphs, others, changed, noise))
+    assert all(not torch.equal(a, b) for a, b in combinations(images, 2))

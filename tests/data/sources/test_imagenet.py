@@ -4,7 +4,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from image_trees import encoded, grey, held_out, listed, pictures
+from image_trees import encoded, grey, held_out, listed, write_images
 from ssil.core.errors import UserError
 from ssil.data.image_index import Remark
 from ssil.data.sources.imagenet import LABELS, PLACES, TINY_PLACES, imagenet, imagenet100, tiny_imagenet
@@ -16,10 +16,10 @@ KAGGLE = "ILSVRC/Data/CLS-LOC"
 
 def lay(base: Path) -> Path:
     """Training images of three classes, and a flat val/."""
-    pictures(
+    write_images(
         base / "train", *(f"{wnid}/{wnid}_{number}.JPEG" for wnid in (CRANE, TENCH, MACHINE) for number in (10, 9))
     )
-    pictures(base / "val", *VAL)
+    write_images(base / "val", *VAL)
     return base
 
 
@@ -66,7 +66,7 @@ def test_it_is_found_by_wnid(tmp_path: Path, place: str) -> None:
 def test_nothing_is_dropped_without_a_remark(tmp_path: Path) -> None:
     base = lay(tmp_path / "imagenet")
     synsets(base)
-    pictures(base, "train/extra/1.JPEG", f"train/{TENCH}/more/1.JPEG", "val/more/1.JPEG")
+    write_images(base, "train/extra/1.JPEG", f"train/{TENCH}/more/1.JPEG", "val/more/1.JPEG")
     (base / "train" / f"{TENCH}.tar").touch()
     flat = imagenet(tmp_path)
     assert {(remark.path, remark.left_out) for remark in flat.remarks} == {
@@ -76,7 +76,7 @@ def test_nothing_is_dropped_without_a_remark(tmp_path: Path) -> None:
         ("val/more", False),
     }
     by_wnid(base)
-    pictures(base, "val/mine.JPEG", f"val/{TENCH}/more/1.JPEG")
+    write_images(base, "val/mine.JPEG", f"val/{TENCH}/more/1.JPEG")
     assert {remark.path for remark in set(imagenet(tmp_path).remarks) - set(flat.remarks)} == {
         "val/mine.JPEG",
         f"val/{TENCH}/more",
@@ -106,7 +106,7 @@ def test_flat_validation_images(tmp_path: Path, label: Callable[[Path], None], p
 
 def test_a_validation_image_without_label_is_left_out(tmp_path: Path) -> None:
     solution(lay(tmp_path / "imagenet"))
-    pictures(tmp_path / "imagenet" / "val", "mine.JPEG")
+    write_images(tmp_path / "imagenet" / "val", "mine.JPEG")
     image_index = imagenet(tmp_path)
     assert len(held_out(image_index)) == 3
     assert [remark.path for remark in image_index.remarks if remark.left_out] == ["val/mine.JPEG"]
@@ -158,7 +158,7 @@ def test_labels_that_are_refused(tmp_path: Path, file: str, content: str, error:
 def test_the_subset_is_drawn_by_seed_1993(tmp_path: Path) -> None:
     wnids = [f"n{number:08}" for number in range(10, 10_010, 10)]
     for wnid in wnids:
-        pictures(tmp_path / "imagenet", f"train/{wnid}/1.JPEG", f"val/{wnid}/2.JPEG")
+        write_images(tmp_path / "imagenet", f"train/{wnid}/1.JPEG", f"val/{wnid}/2.JPEG")
     image_index = imagenet100(tmp_path)
     order = list(range(1000))
     np.random.RandomState(1993).shuffle(order)
@@ -180,9 +180,9 @@ def test_the_subset_needs_all_classes(tmp_path: Path) -> None:
 def tiny(tmp_path: Path, request: pytest.FixtureRequest) -> Path:
     base: Path = tmp_path / request.param
     for wnid in ("n02124075", "n01443537"):
-        pictures(base / "train" / wnid / "images", *(f"{wnid}_{number}.JPEG" for number in (0, 10, 9)))
+        write_images(base / "train" / wnid / "images", *(f"{wnid}_{number}.JPEG" for number in (0, 10, 9)))
         (base / "train" / wnid / f"{wnid}_boxes.txt").write_text(f"{wnid}_0.JPEG\t0\t10\t63\t58\n")
-    pictures(base, "val/images/val_0.JPEG", "val/images/val_1.JPEG", "test/images/test_0.JPEG")
+    write_images(base, "val/images/val_0.JPEG", "val/images/val_1.JPEG", "test/images/test_0.JPEG")
     lines = ("val_0.JPEG\tn02124075\t0\t32\t44\t62", "val_1.JPEG\tn01443537\t52\t55\t57\t59")
     (base / "val" / "val_annotations.txt").write_text("\n".join(lines) + "\n")
     (base / "wnids.txt").write_text("n02124075\nn01443537\n")
@@ -209,7 +209,7 @@ def test_tiny_official_layout(tiny: Path, tmp_path: Path) -> None:
 
 
 def test_tiny_a_file_without_annotation_is_left_out(tiny: Path, tmp_path: Path) -> None:
-    pictures(tiny, "val/images/val_2.JPEG")
+    write_images(tiny, "val/images/val_2.JPEG")
     (remark,) = tiny_imagenet(tmp_path).remarks
     assert (remark.path, remark.left_out) == ("val/images/val_2.JPEG", True)
 
@@ -226,8 +226,8 @@ def test_tiny_a_class_that_is_missing_is_left_out(tiny: Path, tmp_path: Path) ->
 
 def test_tiny_nothing_is_dropped_without_a_remark(tiny: Path, tmp_path: Path) -> None:
     fish = "train/n01443537"
-    pictures(tiny, "train/1.JPEG", "train/n09999999/images/1.JPEG", f"{fish}/1.JPEG", f"{fish}/images/more/1.JPEG")
-    pictures(tiny, "val/images/more/1.JPEG")
+    write_images(tiny, "train/1.JPEG", "train/n09999999/images/1.JPEG", f"{fish}/1.JPEG", f"{fish}/images/more/1.JPEG")
+    write_images(tiny, "val/images/more/1.JPEG")
     assert {(remark.path, remark.left_out) for remark in tiny_imagenet(tmp_path).remarks} == {
         ("train/1.JPEG", False),
         ("train/n09999999", False),

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from image_trees import encoded, held_out, listed, picture
+from image_trees import encoded, held_out, listed, write_image
 from ssil.core.errors import UserError
 from ssil.data.image_index import ImageIndex
 from ssil.data.sources.landmarks import PLACES, landmarks, title
@@ -46,7 +46,7 @@ def test_files_are_found_by_their_first_three_digits(tmp_path: Path) -> None:
     name = identifier(7, 2)
     path = f"train/{name[0]}/{name[1]}/{name[2]}/{name}.jpg"
     assert path in listed(image_index)["7"]
-    picture(tmp_path / path, 9)
+    write_image(tmp_path / path, 9)
     assert image_index.source.read(image_index.source.names.index(path)) == encoded(".jpg", 9)
 
 

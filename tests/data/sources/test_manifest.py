@@ -4,7 +4,7 @@ import pyarrow
 import pytest
 from pyarrow import csv, parquet
 
-from image_trees import grey, held_out, listed, pictures
+from image_trees import grey, held_out, listed, write_images
 from ssil.core.errors import UserError
 from ssil.data.sources.manifest import manifest
 
@@ -15,7 +15,7 @@ def table(path: Path, *lines: str, header: str = "path,label,split") -> Path:
 
 
 def test_csv(tmp_path: Path) -> None:
-    pictures(tmp_path, "a/1.png", "2.png", "3.png", "4.png")
+    write_images(tmp_path, "a/1.png", "2.png", "3.png", "4.png")
     lines = ("a/1.png,10,train", "2.png,9,train", "3.png,9,validation", "4.png,10,Test")
     image_index = manifest(table(tmp_path / "mine.csv", *lines))
     assert image_index.name == "mine"
@@ -37,7 +37,7 @@ def test_spreadsheets_write_byte_order_marks_and_quotes(tmp_path: Path) -> None:
 
 
 def test_paths_may_be_relative_to_a_root_or_absolute(tmp_path: Path) -> None:
-    pictures(tmp_path, "photos/1.png", "else/2.png")
+    write_images(tmp_path, "photos/1.png", "else/2.png")
     path = table(tmp_path / "mine.csv", "1.png,a", f"{tmp_path / 'else' / '2.png'},b", header="path,label")
     image_index = manifest(path, tmp_path / "photos")
     assert [grey(image_index, index) for index in range(2)] == [0, 1]

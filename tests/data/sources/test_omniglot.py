@@ -4,7 +4,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from image_trees import grey, listed, pictures
+from image_trees import grey, listed, write_images
 from ssil.core.errors import UserError
 from ssil.data.image_index import Remark
 from ssil.data.sources.omniglot import PLACES, PREPROCESSING, omniglot
@@ -12,9 +12,9 @@ from ssil.data.sources.omniglot import PLACES, PREPROCESSING, omniglot
 
 @pytest.mark.parametrize("place", PLACES)
 def test_official_layout(tmp_path: Path, place: str) -> None:
-    pictures(tmp_path / place / "images_background" / "Greek", "character02/0395_01.png", "character01/0394_02.png")
-    pictures(tmp_path / place / "images_background" / "Greek" / "character01", "0394_01.png")
-    pictures(tmp_path / place / "images_evaluation", "Angelic/character01/0965_01.png")
+    write_images(tmp_path / place / "images_background" / "Greek", "character02/0395_01.png", "character01/0394_02.png")
+    write_images(tmp_path / place / "images_background" / "Greek" / "character01", "0394_01.png")
+    write_images(tmp_path / place / "images_evaluation", "Angelic/character01/0965_01.png")
     image_index = omniglot(tmp_path)
     greek = "images_background/Greek"
     assert listed(image_index) == {
@@ -39,15 +39,15 @@ def test_official_layout(tmp_path: Path, place: str) -> None:
 
 
 def test_one_part_will_do(tmp_path: Path) -> None:
-    pictures(tmp_path, "omniglot/images_evaluation/Angelic/character01/0965_01.png")
+    write_images(tmp_path, "omniglot/images_evaluation/Angelic/character01/0965_01.png")
     image_index = omniglot(tmp_path)
     assert image_index.classes == ("Angelic/character01",)
     assert image_index.remarks == (Remark("images_background", "no such file or directory"),)
 
 
 def test_nothing_is_dropped_without_a_remark(tmp_path: Path) -> None:
-    pictures(tmp_path / "images_background", "Greek/character01/1.png", "1.png", "Greek/2.png")
-    pictures(tmp_path / "images_evaluation", "Greek/character01/3.png", "Greek/character01/more/4.png")
+    write_images(tmp_path / "images_background", "Greek/character01/1.png", "1.png", "Greek/2.png")
+    write_images(tmp_path / "images_evaluation", "Greek/character01/3.png", "Greek/character01/more/4.png")
     image_index = omniglot(tmp_path)
     assert listed(image_index) == {
         "Greek/character01": ["images_background/Greek/character01/1.png", "images_evaluation/Greek/character01/3.png"]
