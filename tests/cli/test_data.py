@@ -213,8 +213,8 @@ def test_show_what_is_wrong(capsys: pytest.CaptureFixture[str]) -> None:
     Path("worse", "readme.txt").touch()
     assert ssil("show", "worse") == 0
     said = " ".join(capsys.readouterr().out.split())
-    assert "unreadable 5 of those looked at" in said
-    assert "(of 11 looked at)" in said
+    assert "unreadable 5 of those read" in said
+    assert "(of 11 measured)" in said
     assert "remarks: 1 readme.txt: " in said
 
 

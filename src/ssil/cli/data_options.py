@@ -23,7 +23,7 @@ from ssil.data.store.reader import StoredImages
 
 SourceName = Annotated[str, Parameter(help="a name, a folder, a table of paths and labels, or a store")]
 DataRoot = Annotated[Path | None, Parameter(help="where a named set lies (default: $SSIL_DATA), or a table's files")]
-Threads = Annotated[int | None, Parameter(help="images at once (default: one a core)")]
+Threads = Annotated[int | None, Parameter(help="images at once (default: one per core)")]
 
 MAX_REMARKS = 10
 """The number of remarks that are shown before the rest is only counted."""
@@ -35,11 +35,11 @@ class Choice:
     """The part of a source to use, by the same flags as those of `ssil run`."""
 
     data_root: DataRoot = None
-    classes: Annotated[int | None, Parameter(help="take the first so many classes")] = None
-    class_list: Annotated[Path | None, Parameter(help="a file with the classes to take, one a line")] = None
-    min_per_class: Annotated[int | None, Parameter(help="take classes with at least so many good images")] = None
-    max_per_class: Annotated[int | None, Parameter(help="take at most so many training images a class")] = None
-    test_per_class: Annotated[int | None, Parameter(help="take so many test images a class")] = None
+    classes: Annotated[int | None, Parameter(help="take the first N classes")] = None
+    class_list: Annotated[Path | None, Parameter(help="a file with the classes to take, one per line")] = None
+    min_per_class: Annotated[int | None, Parameter(help="take classes with at least N good images")] = None
+    max_per_class: Annotated[int | None, Parameter(help="take at most N training images per class")] = None
+    test_per_class: Annotated[int | None, Parameter(help="take N test images per class")] = None
     split_seed: Annotated[int, Parameter(help="of the test part, where the source leaves it open")] = 0
 
     def settings(self, source: str) -> DataSettings:

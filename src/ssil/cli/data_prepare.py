@@ -43,8 +43,10 @@ def prepare(
     *,
     out: Annotated[Path, Parameter(help="the store's directory: new, or begun before")],
     choice: Choice | None = None,
-    short_side: Annotated[int | None, Parameter(help="make larger images so small; others stay as they are")] = None,
-    quality: Annotated[int, Parameter(help="JPEG quality of those made smaller; 100 is PNG, without loss")] = 90,
+    short_side: Annotated[
+        int | None, Parameter(help="shrink larger images to this short side; others stay as they are")
+    ] = None,
+    quality: Annotated[int, Parameter(help="JPEG quality of shrunk images; 100 is PNG, without loss")] = 90,
     strict: Annotated[
         bool, Parameter(negative="", show_default=False, help="stop at any remark, as on a file that can't be read")
     ] = False,

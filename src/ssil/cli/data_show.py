@@ -124,11 +124,11 @@ def _lines(index: ImageIndex, numbers: Numbers) -> Iterator[tuple[str, str]]:
     yield "per class", _range_text(numbers["per_class"], "images")
     for which in ("smallest", "largest") if numbers["per_class"]["min"] < numbers["per_class"]["max"] else ():
         yield which, ", ".join(f"{name} ({count:,})" for name, count in numbers[which])
-    of = f" (of {numbers['measured']:,} looked at)" if numbers["measured"] < len(index) else ""
+    of = f" (of {numbers['measured']:,} measured)" if numbers["measured"] < len(index) else ""
     for side in ("width", "height"):
         yield side, f"{_range_text(numbers[side], 'pixels')}{of}"
     if numbers["unreadable"]:
-        yield "unreadable", f"{numbers['unreadable']:,} of those looked at; see `ssil data check`"
+        yield "unreadable", f"{numbers['unreadable']:,} of those read; see `ssil data check`"
 
 
 def _split(numbers: Numbers) -> str:

@@ -10,7 +10,7 @@ app = App(
     name="datasets",
     help_epilogue="""Examples:
   ssil datasets
-  ssil run --dataset my_photos --tasks 4    (a folder with a folder a class)""",
+  ssil run --dataset my_photos --tasks 4    (a folder with one folder per class)""",
 )
 
 

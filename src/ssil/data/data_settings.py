@@ -1,4 +1,4 @@
-"""The settings that decide which data set is loaded, which part of it, and how its images are seen."""
+"""The settings that decide which data set is loaded, which part of it, and how its images are preprocessed."""
 
 from pathlib import Path
 from typing import Literal
@@ -19,7 +19,7 @@ class DataSettings(Settings, group="Data"):
 
     dataset: str = setting("glyphs", "a name (see `ssil datasets`), a folder, a store, a .csv, .parquet or .npz file")
     classes: Positive | None = setting(None, "only the first N classes")
-    class_list: Path | None = setting(None, "only the classes named in this file, one a line", how=True, group="Data")
+    class_list: Path | None = setting(None, "only the classes named in this file, one per line", how=True, group="Data")
     min_per_class: Positive | None = setting(None, "leave out classes with fewer images (image files)")
     max_per_class: Positive | None = setting(None, "use at most N images per class (image files)")
     train_per_class: Positive | None = setting(None, "training images per class")

@@ -25,7 +25,7 @@ from ssil.data.image_index import (
 )
 
 SIZE = f"{DEFAULT_PREPROCESSING.size}x{DEFAULT_PREPROCESSING.size} colour, or as you say"
-INFOS = (DatasetInfo("FOLDER", "your own image files, a sub-folder a class", "any", SIZE, "a folder"),)
+INFOS = (DatasetInfo("FOLDER", "your own image files, one sub-folder per class", "any", SIZE, "a folder"),)
 TRAIN = ("train", "training")
 TESTS = ("test", "testing", "val", "valid", "validation")
 

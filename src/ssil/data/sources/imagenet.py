@@ -41,7 +41,7 @@ SOLUTION = "LOC_val_solution.csv"
 LABELS = ("imagenet_2012_validation_synset_labels.txt", "synset_labels.txt", "val_labels.txt")
 NUMBERS = "ILSVRC2012_validation_ground_truth.txt"
 DEVKIT = "ILSVRC2012_devkit_t12/data"
-CURE = f"put {SOLUTION} (Kaggle's) or {LABELS[0]} (a wnid a line, in order of the files) beside val/"
+CURE = f"put {SOLUTION} (Kaggle's) or {LABELS[0]} (one wnid per line, in order of the files) beside val/"
 CLASSES = 1000
 TINY_PLACES = ("tiny-imagenet-200", "")
 TINY_LABELS = "val/val_annotations.txt"
@@ -54,7 +54,7 @@ def imagenet(root: Path | None = None) -> ImageIndex:
     with one folder per wnid. val/ may also be flat, with a file of its labels beside it or above it.
     """
     base = find_base(
-        root, PLACES, ("train", "val"), "imagenet: put train/ (a folder a wnid) and val/ into a folder imagenet"
+        root, PLACES, ("train", "val"), "imagenet: put train/ (one folder per wnid) and val/ into a folder imagenet"
     )
     places = [base, *base.absolute().parents[:3]]
     train, remarks = files_by_class(base, "train", WNID.fullmatch)
