@@ -1,11 +1,13 @@
 """`ssil check`."""
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from ssil.cli import main
+from ssil.learning.registry import RECIPES, recipes
 
 METHOD = """
 from ssil import LinearHead, Method, Mixed, Phase, cross_entropy, register
@@ -25,10 +27,13 @@ def broken(training):
 
 
 @pytest.fixture
-def file(tmp_path: Path) -> Path:
-    path = tmp_path / "my_file.py"
+def file(tmp_path: Path) -> Iterator[Path]:
+    """A file of methods; what it registers is forgotten, so that other tests find only the package's methods."""
+    path, before = tmp_path / "my_file.py", recipes()
     path.write_text(METHOD)
-    return path
+    yield path
+    RECIPES.clear()
+    RECIPES.update(before)
 
 
 def test_a_sound_method(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
