@@ -1,17 +1,13 @@
 """The paper's conditions become runs on any data."""
 
-import re
 from pathlib import Path
 
 import pytest
 
-from ssil.benchmark.record import Record, write_record
 from ssil.core.errors import UserError
-from ssil.reproduction.evidence import Evidence, MissingError, Need, cells
-from ssil.reproduction.paper_claims import CLAIMS
-from ssil.reproduction.paper_scenarios import ALL, HIGH, LOW, Condition, scenarios, setting
+from ssil.reproduction.paper_scenarios import ALL, HIGH, LOW, Condition, scenarios
 from ssil.reproduction.presets import FOLDER, find_preset
-from ssil.reproduction.rows import LINES, ROWS
+from ssil.reproduction.rows import ROWS
 
 PRESETS = sorted(file.stem for file in FOLDER.glob("*.toml"))
 
@@ -65,29 +61,3 @@ def test_a_bad_preset_is_refused(text: str, reason: str, tmp_path: Path) -> None
     (tmp_path / "mine.toml").write_text(text)
     with pytest.raises(UserError, match=reason):
         find_preset(str(tmp_path / "mine.toml"))
-
-
-def test_runs_that_several_lines_share_are_made_once() -> None:
-    needed = cells(find_preset("glyphs"), [need for claim in CLAIMS for need in claim.needs], range(2))
-    assert len({cell.folder for cell in needed}) == len(needed)
-    assert {cell.row for cell in needed} <= {line.row for line in LINES.values()}
-
-
-def test_joint_training_needs_one_run_for_all_memories(tmp_path: Path) -> None:
-    preset, table = find_preset("glyphs"), setting() + setting(growing=True)
-    found = cells(preset, [Need(condition, "Joint") for condition in table], [0])
-    assert [cell.settings["tasks"] for cell in found] == [10, 20, 5]
-    for condition, cell in zip(table, [found[0]] * 3 + found[1:] + [found[0]] * 3 + found[1:], strict=True):
-        with pytest.raises(MissingError, match=re.escape(str(cell.folder))):
-            Evidence(tmp_path, preset, (0,)).runs(condition, "Joint")
-
-
-def test_evidence_is_found_where_the_cells_put_it(tmp_path: Path) -> None:
-    preset = find_preset("glyphs")
-    folder = tmp_path / preset.cell(Condition(), "ft", 0).folder / "il2m"
-    folder.mkdir(parents=True)
-    evidence = Evidence(tmp_path, preset, (0,))
-    assert not evidence.has(Condition(), "IL2M")
-    write_record(folder, Record(config={}, provenance={}, class_order=[], class_names=[], task_sizes=[1]))
-    with pytest.raises(MissingError):  # it is not finished
-        Evidence(tmp_path, preset, (0,)).runs(Condition(), "IL2M")
