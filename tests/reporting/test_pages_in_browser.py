@@ -15,7 +15,7 @@ pytestmark = pytest.mark.slow
 DRAWN = """[...document.querySelectorAll(".plot")].filter(plot => plot.querySelector("svg.main-svg") && [
   ...plot.querySelectorAll(".scatterlayer .js-line, .scatterlayer .point, .barlayer .point path, .heatmaplayer image")
 ].some(mark => Math.max(mark.getBoundingClientRect().width, mark.getBoundingClientRect().height) > 2)).length"""
-"""The plots with something in them that can be seen."""
+"""The number of plots with a visible mark."""
 
 FETCHED = "performance.getEntriesByType('resource').filter(one => !one.name.startsWith('data:')).length"
 LONG = {"an_option_of_some_length": "and a value that is longer than a telephone is wide, or so one should hope"}
@@ -29,7 +29,7 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
 
 @pytest.fixture(scope="module")
 def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Three streams; seeds, a bound, names of all kinds, a run on its way."""
+    """Three streams with several seeds, an upper bound, unusual names and an unfinished run."""
     runs = [
         run("ft"),
         run("ft", (80, 50, 30), seed=1),

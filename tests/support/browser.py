@@ -1,4 +1,4 @@
-"""Chromium without a window, spoken to over a pipe (its DevTools protocol): no driver, no further package."""
+"""Headless Chromium, controlled over a pipe by its DevTools protocol: no driver, no further package."""
 
 import base64
 import fcntl
@@ -22,13 +22,13 @@ SHIM = (
     "import os, sys; _, read, write, *command = sys.argv; os.dup2(int(read), 3); os.dup2(int(write), 4); "
     "os.execv(command[0], command)"
 )
-"""The browser reads commands from file 3 and answers in file 4."""
+"""The browser reads commands from file descriptor 3 and writes answers to 4."""
 
 TROUBLE = {"Runtime.exceptionThrown", "Network.loadingFailed"}
 
 
 def path() -> str:
-    """Where the browser is; without one the test is skipped, but not in CI."""
+    """Return the browser's path; without one skip the test, or in CI fail it."""
     if found := next(filter(None, map(shutil.which, NAMES)), None):
         return found
     reason = f"none of {', '.join(NAMES)} is on PATH; Debian: apt-get install chromium"
@@ -36,7 +36,7 @@ def path() -> str:
 
 
 class Browser:
-    """One page at a time; `trouble` lists what it logged as an error and what it failed to load."""
+    """A browser with one page; `trouble` lists logged errors and failed requests."""
 
     def __init__(self, profile: Path) -> None:
         command = [path(), *FLAGS, f"--user-data-dir={profile}", "about:blank"]
@@ -65,29 +65,29 @@ class Browser:
         os.close(self._from)
 
     def open(self, file: Path, width: int, height: int = 900) -> None:
-        """Show a file in a window of this size; the caller waits for what the page does then."""
+        """Open a file in a window of this size, without waiting for the page to load."""
         mobile = width < 600
         self.send("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=mobile)
         self.send("Page.navigate", url=file.absolute().as_uri())
 
     def ask(self, expression: str) -> Any:
-        """The value of a JavaScript expression."""
+        """Return the value of a JavaScript expression."""
         return self.send("Runtime.evaluate", expression=expression, returnByValue=True)["result"].get("value")
 
     def wait(self, condition: str) -> None:
-        """Until a JavaScript condition holds."""
+        """Wait until a JavaScript condition holds."""
         end = time.monotonic() + SECONDS
         while not self.ask(condition):
             assert time.monotonic() < end, f"{condition} never came true; {self.trouble}"
             time.sleep(0.1)
 
-    def picture(self, file: Path) -> None:
-        """The whole page as PNG."""
+    def screenshot(self, file: Path) -> None:
+        """Write the whole page as PNG."""
         data = self.send("Page.captureScreenshot", captureBeyondViewport=True)["data"]
         file.write_bytes(base64.b64decode(data))
 
     def send(self, method: str, **parameters: Any) -> dict[str, Any]:
-        """A command's result; what happens meanwhile is looked at."""
+        """Return a command's result, and record errors among the events before it."""
         self._number += 1
         message = {"id": self._number, "method": method, "params": parameters}
         message |= {"sessionId": self._session} if self._session else {}
@@ -97,7 +97,7 @@ class Browser:
             if answer.get("id") == self._number:
                 assert "error" not in answer, answer
                 return dict(answer["result"])
-            self._look(answer)
+            self._record_trouble(answer)
 
     def _receive(self) -> dict[str, Any]:
         while b"\0" not in self._buffer:
@@ -108,8 +108,8 @@ class Browser:
         message, _, self._buffer = self._buffer.partition(b"\0")
         return dict(json.loads(message))
 
-    def _look(self, event: dict[str, Any]) -> None:
-        said = event.get("params", {})
-        logged = said.get("entry", {}).get("level") == "error" or said.get("type") in {"error", "assert"}
+    def _record_trouble(self, event: dict[str, Any]) -> None:
+        details = event.get("params", {})
+        logged = details.get("entry", {}).get("level") == "error" or details.get("type") in {"error", "assert"}
         if event["method"] in TROUBLE or (event["method"] in {"Log.entryAdded", "Runtime.consoleAPICalled"} and logged):
-            self.trouble.append(json.dumps(said)[:500])
+            self.trouble.append(json.dumps(details)[:500])

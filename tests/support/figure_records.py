@@ -1,4 +1,4 @@
-"""Made-up records."""
+"""Simulated records for figures."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -9,7 +9,7 @@ CONFUSION = [[3, 1], [0, 0]]
 
 
 def record(method: str, top1: Sequence[float] = (90, 40), config: dict[str, Any] | None = None, **more: Any) -> Record:
-    """A run of two classes a task; `more` holds a list for each further field, a value a task."""
+    """Return a run with two classes per task; `more` holds a list for each further field, one value per task."""
     tasks = [_task(number, value, more) for number, value in enumerate(top1, 1)]
     return Record(
         config={"method": method, "dataset": "some"} | (config or {}),

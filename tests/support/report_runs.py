@@ -1,4 +1,4 @@
-"""Made-up runs: three tasks of two classes, four test images a class."""
+"""Simulated runs for reports: three tasks of two classes, four test images per class."""
 
 from collections.abc import Sequence
 from dataclasses import fields

@@ -165,7 +165,7 @@ def _schedule(training: Mapping[str, Any]) -> str:
 def _times(provenance: Mapping[str, Any]) -> Iterator[str]:
     yield _chosen(provenance, "started", "finished")
     for settings in provenance.get("resumed", []):
-        yield f"gone on with: {_listed(settings)}"
+        yield f"resumed with: {_listed(settings)}"
 
 
 def _chosen(settings: Mapping[str, Any], *names: str) -> str:
