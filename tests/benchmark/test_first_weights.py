@@ -99,7 +99,9 @@ def test_a_moved_file_is_the_same_and_another_content_is_not(dataset: Path, file
     assert done(dataset, tmp_path / "other", moved).tasks[0].loss != resumed.tasks[0].loss
 
 
-def test_riders_and_branches_have_begun_there_too(dataset: Path, file: Path, tmp_path: Path) -> None:
+def test_methods_that_share_the_training_and_branches_start_there_too(
+    dataset: Path, file: Path, tmp_path: Path
+) -> None:
     settings = {**SETTINGS, "method": "ft,il2m", "branch": "ce", "init": str(file)}
     run(tiny_runs.config(dataset, **settings, out=tmp_path / "run"))
     configs = [read_record(tmp_path / "run" / name).config for name in ("", "il2m", "ce")]

@@ -92,20 +92,20 @@ def learnt(method: Method, plan: RunSetup, context: ExecutionContext) -> Iterato
 
 
 @pytest.mark.parametrize("method", ["ssil", "ft", "lucir"])
-def test_heads_learn_what_they_would_on_pictures(method: str, dataset: Path, init: str) -> None:
+def test_heads_learn_what_they_would_on_images(method: str, dataset: Path, init: str) -> None:
     """With a backbone that stands still, and without augmentation."""
     frozen, moving = (
         set_up(tiny_runs.config(dataset, **settings(init, method, freeze=freeze))) for freeze in (True, False)
     )
     still = replace(moving.context, transform=replace(moving.context.transform, pad=0))
     on_vectors = learnt(frozen.configured.method, frozen, frozen.context)
-    on_pictures = learnt(head_only(moving.configured.method), moving, still)
-    for mine, theirs in zip(on_vectors, on_pictures, strict=True):
+    on_images = learnt(head_only(moving.configured.method), moving, still)
+    for mine, theirs in zip(on_vectors, on_images, strict=True):
         for name, weight in theirs.network.head.named_parameters():
             torch.testing.assert_close(mine.network.head.get_parameter(name), weight, rtol=1e-4, atol=1e-5)
 
 
-def test_a_head_on_its_backbone_predicts_from_pictures_what_was_recorded(
+def test_a_head_on_its_backbone_predicts_from_images_what_was_recorded(
     dataset: Path, init: str, tmp_path: Path
 ) -> None:
     run(tiny_runs.config(dataset, **settings(init), out=tmp_path / "run"))

@@ -15,7 +15,7 @@ from ssil.core.errors import UserError
 
 @pytest.fixture(scope="module")
 def photos(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Four classes of six noisy pictures, some large; one more file is no image."""
+    """Four classes of six noisy images, some large; one more file is no image."""
     folder, noise = tmp_path_factory.mktemp("photos"), np.random.default_rng(0)
     for number in range(24):
         small = Image.fromarray(noise.integers(0, 255, (8, 10, 3), dtype=np.uint8))

@@ -29,8 +29,8 @@ def _names(path: Path) -> dict[str, list[str]]:
 def test_runs_that_differ_in_seed_alone_are_one_variant(tmp_path: Path) -> None:
     _run(tmp_path / "a", 0)
     _run(tmp_path / "b", 1)
-    _run(tmp_path / "b" / "rider", 1, method="il2m")
-    assert _names(tmp_path) == {"ssil": ["a", "b"], "il2m": ["rider"]}
+    _run(tmp_path / "b" / "il2m", 1, method="il2m")
+    assert _names(tmp_path) == {"ssil": ["a", "b"], "il2m": ["il2m"]}
 
 
 def test_a_variant_is_named_by_what_tells_it_from_others_of_its_method(tmp_path: Path) -> None:

@@ -37,12 +37,9 @@ def stream_of(sizes: list[int], seed: int = 0, unused: int = 0) -> Stream:
     )
 
 
-# ---- the specification's property checks, by number
-
-
 @some
 @given(st.lists(st.integers(1, 5), min_size=1, max_size=6), st.integers(0, 99), st.integers(0, 3))
-def test_20_tasks_are_disjoint_and_hold_their_own_classes(sizes: list[int], seed: int, unused: int) -> None:
+def test_tasks_are_disjoint_and_hold_their_own_classes(sizes: list[int], seed: int, unused: int) -> None:
     stream = stream_of(sizes, seed, unused)
     for task in stream.tasks:
         labels = stream.train.labels[task.indices]
@@ -56,7 +53,7 @@ def test_20_tasks_are_disjoint_and_hold_their_own_classes(sizes: list[int], seed
 
 @some
 @given(st.integers(2, 300), st.integers(1, 12))
-def test_20_sizes_sum_to_the_classes_and_a_large_base_has_one_task_more(classes: int, tasks: int) -> None:
+def test_sizes_sum_to_the_classes_and_a_large_base_has_one_task_more(classes: int, tasks: int) -> None:
     tasks = min(tasks, classes // 2)
     base, large = task_sizes(classes, tasks), task_sizes(classes, tasks, large_base=True)
     assert (sum(base), sum(large)) == (classes, classes)
@@ -69,7 +66,7 @@ def test_20_sizes_sum_to_the_classes_and_a_large_base_has_one_task_more(classes:
 
 @some
 @given(st.lists(st.integers(1, 4), min_size=2, max_size=6), st.integers(0, 99))
-def test_19_while_a_task_is_learnt_the_memory_holds_only_training_images_of_old_classes(
+def test_while_a_task_is_learnt_the_memory_holds_only_training_images_of_old_classes(
     sizes: list[int], seed: int
 ) -> None:
     stream, memory = stream_of(sizes, seed), Memory()

@@ -18,7 +18,7 @@ FOLDERS = {"ft": ".", "il2m": "il2m", "scail": "scail"}
 
 @pytest.fixture(scope="module")
 def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tiny_runs.patterns(tmp_path_factory.mktemp("riders") / "patterns.npz", IMAGES)
+    return tiny_runs.patterns(tmp_path_factory.mktemp("shared") / "patterns.npz", IMAGES)
 
 
 @pytest.fixture(scope="module")
@@ -34,13 +34,15 @@ def arrays(folder: Path) -> dict[str, bytes]:
 
 
 @pytest.mark.parametrize("name", FOLDERS)
-def test_a_rider_leaves_what_it_leaves_alone(name: str, together: Path, dataset: Path, tmp_path: Path) -> None:
-    """But for times, and the list of riders in the first one's settings."""
+def test_a_method_that_shares_a_training_leaves_what_it_leaves_alone(
+    name: str, together: Path, dataset: Path, tmp_path: Path
+) -> None:
+    """But for times, and the list of methods that share it in the first one's settings."""
     alone = tiny_runs.timeless(run(tiny_runs.config(dataset, **SETTINGS, method=name, out=tmp_path)))
     riding = tiny_runs.timeless(read_record(together / FOLDERS[name]))
-    riders = riding["config"].pop("riders", None)
+    sharing = riding["config"].pop("riders", None)
     assert riding == alone
-    assert (riders is not None) == (name == "ft")
+    assert (sharing is not None) == (name == "ft")
     assert riding["config"]["method"] == name
     assert arrays(together / FOLDERS[name]) == arrays(tmp_path)
 
@@ -83,7 +85,7 @@ def test_the_command_line(dataset: Path, tmp_path: Path, capsys: pytest.CaptureF
 def test_an_option_of_the_training_reaches_all() -> None:
     configured = configure("il2m,ft,scail", options={"ft_head": "reset", "scores": "raw"})
     assert configured.options == {"scores": "raw", "ft_head": "reset"}
-    options = {name: rider.options for name, rider in configured.sharing.items()}
+    options = {name: other.options for name, other in configured.sharing.items()}
     assert options == {"ft": {"ft_head": "reset"}, "scail": {"top_rewound": 10, "ft_head": "reset"}}
     assert list(configured.method.scorers) == ["main", "ft", "scail"]
 
@@ -133,7 +135,7 @@ def file(tmp_path: Path) -> Path:
     return path
 
 
-def test_a_rider_of_ones_own_stays_in_the_runs_directory(file: Path, dataset: Path, tmp_path: Path) -> None:
+def test_a_sharing_method_from_a_file_stays_in_the_runs_directory(file: Path, dataset: Path, tmp_path: Path) -> None:
     """Whatever its file's path; it is gone on with, its options or none, and its file's content is its own."""
     out = tmp_path / "out"
     config = tiny_runs.config(dataset, **SETTINGS, method=f"ft,{file}:mine", out=out)
@@ -148,7 +150,7 @@ def test_a_rider_of_ones_own_stays_in_the_runs_directory(file: Path, dataset: Pa
         run(tiny_runs.config(dataset, **SETTINGS, method="ft", out=out))
 
 
-def test_a_rider_may_not_be_called_as_a_part_of_the_run(file: Path) -> None:
+def test_a_sharing_method_may_not_be_called_as_a_part_of_the_run(file: Path) -> None:
     with pytest.raises(
         UserError, match=r"^method: another part of the run is called 'arrays'; give the method another"
     ):

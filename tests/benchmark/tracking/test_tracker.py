@@ -181,7 +181,7 @@ def test_what_can_not_begin_is_refused(whole: Record, tmp_path: Path) -> None:
         track(Memo(), tmp_path).started(whole)
 
 
-def test_several_watchers(whole: Record) -> None:
+def test_several_observers(whole: Record) -> None:
     heard: list[tuple[str, Any]] = []
 
     class Ear(RunObserver):
