@@ -74,8 +74,8 @@ def _short(value: Any) -> str:
 
 def _results(results: dict[str, tuple[float, float]], tasks: int) -> Table:
     shown = table(f"after task {tasks}", "A", "B", "B - A")
-    for column in COLUMNS:
-        ours, theirs = results[column.key]
+    for key, column in COLUMNS.items():
+        ours, theirs = results[key]
         shown.add_row(column.title, f"{ours:.2f}", f"{theirs:.2f}", f"{theirs - ours:+.2f}")
     return shown
 

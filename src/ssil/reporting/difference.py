@@ -89,7 +89,7 @@ def _described(record: Record) -> Mapping[str, Any]:
 
 
 def _results(record: Record) -> dict[str, float]:
-    return {column.key: column.value(record) for column in COLUMNS} if record.tasks else {}
+    return {key: column.value(record) for key, column in COLUMNS.items()} if record.tasks else {}
 
 
 def _since(ours: Sequence[TaskRecord], theirs: Sequence[TaskRecord]) -> int | None:

@@ -4,9 +4,8 @@ from collections.abc import Callable, Sequence
 
 from markupsafe import Markup
 
-from ssil.benchmark.record import Record, summarise
 from ssil.learning.metrics import average, latest_share, newest_share
-from ssil.reporting.headline_table import fair_share
+from ssil.reporting.headline_table import COLUMNS, fair_share
 from ssil.reporting.sections import Section, Variant
 
 
@@ -19,12 +18,12 @@ def accuracy(section: Section) -> list[Markup]:
 
 
 def _accuracy(variant: Variant) -> Markup:
-    mean, last = variant.over(_average_top1), variant.over(lambda run: run.tasks[-1].top1)
+    mean, last = (variant.over(COLUMNS[key].value) for key in ("average_top1", "last_top1"))
     return _sentence("{} has {} % top-1 on average and {} % at the end", variant, mean.text(), last.text())
 
 
 def _lead(first: Variant, second: Variant) -> Markup:
-    ours, theirs = first.over(_average_top1), second.over(_average_top1)
+    ours, theirs = (variant.over(COLUMNS["average_top1"].value) for variant in (first, second))
     gap = ours.mean - theirs.mean
     if min(ours.count, theirs.count) == 1:
         end = "; with one seed, small gaps may be chance"
@@ -111,20 +110,16 @@ def _sentence(text: str, *values: Variant | str | float) -> Markup:
     return Markup(text).format(*(bold.format(one.name) if isinstance(one, Variant) else one for one in values))
 
 
-def _average_top1(record: Record) -> float:
-    return summarise(record.tasks).average_top1
-
-
 def _share(variant: Variant) -> float:
     return newest_share(variant.confusion)
 
 
 def _forgetting(variant: Variant) -> float:
-    return variant.over(lambda run: summarise(run.tasks).forgetting).mean
+    return variant.over(COLUMNS["forgetting"].value).mean
 
 
 def _seconds(variant: Variant) -> float:
-    return variant.over(lambda run: summarise(run.tasks).seconds).mean
+    return variant.over(COLUMNS["seconds"].value).mean
 
 
 def _odds(variant: Variant) -> float:

@@ -16,22 +16,21 @@ class Column(NamedTuple):
     """
 
     title: str
-    key: str
     value: Callable[[Record], float]
     best: Literal["highest", "lowest", "fair"]
     digits: int = 1
 
 
-COLUMNS: Final = (
-    Column("average top-1", "average_top1", lambda run: summarise(run.tasks).average_top1, "highest"),
-    Column("average top-5", "average_top5", lambda run: summarise(run.tasks).average_top5, "highest"),
-    Column("last top-1", "last_top1", lambda run: run.tasks[-1].top1, "highest"),
-    Column("forgetting", "forgetting", lambda run: summarise(run.tasks).forgetting, "lowest"),
-    Column("on the newest task", "newest_share", lambda run: newest_share(run.tasks[-1].confusion), "fair"),
-    Column("seconds", "seconds", lambda run: summarise(run.tasks).seconds, "lowest", 0),
-    Column("peak MB", "peak_memory_mb", lambda run: max(task.peak_memory_mb for task in run.tasks), "lowest", 0),
-)
-"""Accuracies and shares are in percent, forgetting in points."""
+COLUMNS: Final = {
+    "average_top1": Column("average top-1", lambda run: summarise(run.tasks).average_top1, "highest"),
+    "average_top5": Column("average top-5", lambda run: summarise(run.tasks).average_top5, "highest"),
+    "last_top1": Column("last top-1", lambda run: run.tasks[-1].top1, "highest"),
+    "forgetting": Column("forgetting", lambda run: summarise(run.tasks).forgetting, "lowest"),
+    "newest_share": Column("on the newest task", lambda run: newest_share(run.tasks[-1].confusion), "fair"),
+    "seconds": Column("seconds", lambda run: summarise(run.tasks).seconds, "lowest", 0),
+    "peak_memory_mb": Column("peak MB", lambda run: max(task.peak_memory_mb for task in run.tasks), "lowest", 0),
+}
+"""Columns by their names in headline.csv and in `ssil diff --json`; accuracies and shares are in percent."""
 
 LEADING: Final = ("variant", "seeds", "tasks")
 
@@ -47,11 +46,13 @@ def fair_share(confusion: Sequence[Sequence[int]]) -> float:
 
 def headline(section: Section) -> Table:
     """Return the headline table of one section."""
-    rows = [[*_leading(one), *(one.over(c.value).text(c.digits) for c in COLUMNS)] for one in section.variants]
+    rows = [[*_leading(one), *(one.over(c.value).text(c.digits) for c in COLUMNS.values())] for one in section.variants]
     best = {
-        (row, len(LEADING) + place) for place, column in enumerate(COLUMNS) for row in _best(section.variants, column)
+        (row, len(LEADING) + place)
+        for place, column in enumerate(COLUMNS.values())
+        for row in _best(section.variants, column)
     }
-    return Table([*LEADING, *(column.title for column in COLUMNS)], rows, frozenset(best))
+    return Table([*LEADING, *(column.title for column in COLUMNS.values())], rows, frozenset(best))
 
 
 def headlines(sections: Sequence[Section]) -> Table:
@@ -67,7 +68,7 @@ def headlines(sections: Sequence[Section]) -> Table:
 
 def numbers(sections: Sequence[Section]) -> Table:
     """Return the headline table for programs: all digits, and a column per deviation (empty for one seed)."""
-    names = [name for column in COLUMNS for name in (column.key, f"{column.key}_deviation")]
+    names = [name for key in COLUMNS for name in (key, f"{key}_deviation")]
     rows = [[section.title, *_leading(one), *_digits(one)] for section in sections for one in section.variants]
     return Table(["stream", *LEADING, *names], rows, words=2)
 
@@ -78,7 +79,7 @@ def _leading(variant: Variant) -> list[str]:
 
 
 def _digits(variant: Variant) -> list[str]:
-    estimates = [variant.over(column.value) for column in COLUMNS]
+    estimates = [variant.over(column.value) for column in COLUMNS.values()]
     return [text for one in estimates for text in (str(one.mean), str(one.deviation) if one.count > 1 else "")]
 
 

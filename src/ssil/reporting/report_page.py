@@ -34,7 +34,7 @@ def page(sections: Sequence[Section]) -> str:
         biased=any(section.since(2).variants for section in sections),
         findings=findings,
         headline=headline,
-        columns={column.key: column for column in COLUMNS},
+        columns=COLUMNS,
         card=card,
     )
 
