@@ -5,7 +5,7 @@ from typing import Annotated
 
 from cyclopts import App, Parameter
 
-from ssil.cli.terminal import Trust, console
+from ssil.cli.terminal import Model, Trust, Version, console
 from ssil.core.errors import UserError
 
 app = App(
@@ -24,11 +24,11 @@ Examples:
 
 @app.default
 def export(
-    model: Annotated[Path, Parameter(help="the model's directory")],
+    model: Model,
     out: Annotated[Path, Parameter(help="the file, OUT.onnx")],
     /,
     *,
-    version: Annotated[int | None, Parameter(help="of the model (default: the current one)")] = None,
+    version: Version = None,
     trust: Trust = None,
 ) -> None:
     """Write a model as an ONNX file, for other programs."""

@@ -1,11 +1,10 @@
 """`ssil forget`: remove a class from a model."""
 
-from pathlib import Path
 from typing import Annotated
 
 from cyclopts import App, Parameter
 
-from ssil.cli.terminal import Trust, console
+from ssil.cli.terminal import Model, Trust, console
 
 app = App(
     name="forget",
@@ -19,7 +18,7 @@ Examples:
 
 @app.default
 def forget(
-    model: Annotated[Path, Parameter(help="the model's directory")],
+    model: Model,
     name: Annotated[str, Parameter(help="the class's name")],
     /,
     *,

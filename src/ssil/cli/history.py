@@ -1,12 +1,11 @@
 """`ssil history`: a model's versions."""
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-from cyclopts import App, Parameter
+from cyclopts import App
 
-from ssil.cli.terminal import Json, console, json_line, table
+from ssil.cli.terminal import Json, Model, console, json_line, percent, table
 
 app = App(
     name="history",
@@ -17,7 +16,7 @@ app = App(
 
 
 @app.default
-def history(model: Annotated[Path, Parameter(help="the model's directory")], /, *, json: Json = False) -> None:
+def history(model: Model, /, *, json: Json = False) -> None:
     """List a model's versions: what each has learnt, and accuracies before and after."""
     from ssil.classifier.model_directory import ModelDirectory  # imports torch
 
@@ -32,9 +31,8 @@ def history(model: Annotated[Path, Parameter(help="the model's directory")], /, 
     for number, entry in entries.items():
         label = f"{number} (current)" if number == current else str(number)
         accuracies = (entry.get(name) for name in ("old_before", "old_after", "new_after"))
-        percents = ("-" if value is None else f"{value:.1f} %" for value in accuracies)
         when, parent, images = (str(entry.get(name) or "-") for name in ("time", "parent", "pictures"))
-        shown.add_row(label, parent, when, _change(entry), images, *percents)
+        shown.add_row(label, parent, when, _change(entry), images, *map(percent, accuracies))
     console().print(shown)
 
 

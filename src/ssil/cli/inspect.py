@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import App, Parameter
 
-from ssil.cli.terminal import Json, Trust, console, json_line, require_plotly, table
+from ssil.cli.terminal import Json, Model, Trust, Version, console, json_line, percent, require_plotly, table
 
 if TYPE_CHECKING:
     from ssil.classifier.holdout import HoldoutResult
@@ -22,10 +22,10 @@ app = App(
 
 @app.default
 def inspect(
-    model: Annotated[Path, Parameter(help="the model's directory")],
+    model: Model,
     /,
     *,
-    version: Annotated[int | None, Parameter(help="of the model (default: the current one)")] = None,
+    version: Version = None,
     html: Annotated[Path | None, Parameter(help="also write a page, FILE.html")] = None,
     trust: Trust = None,
     json: Json = False,
@@ -62,8 +62,8 @@ def inspect(
     )
     shown = table("class", "since update", "exemplars", "hold-out images", "hold-out accuracy")
     for row in rows:
-        accuracy = "-" if row["accuracy"] is None else f"{row['accuracy']:.0f} %"
-        shown.add_row(row["class"], str(row["arrived"]), str(row["exemplars"]), str(row["quiz"]), accuracy)
+        counts = (str(row[key]) for key in ("arrived", "exemplars", "quiz"))
+        shown.add_row(row["class"], *counts, percent(row["accuracy"], decimals=0))
     screen.print(shown)
 
 

@@ -12,7 +12,7 @@ from ssil.classifier.classifier_settings import ClassifierSettings, make_setting
 from ssil.cli.flags import FlagStyle, parsed, with_flags
 from ssil.cli.interrupts import Interrupts
 from ssil.cli.progress import progress_display
-from ssil.cli.terminal import Json, Trust, console, duration, json_line, require_plotly, table
+from ssil.cli.terminal import Json, Model, Trust, console, duration, json_line, percent, require_plotly, table
 
 if TYPE_CHECKING:
     from ssil.classifier.edits import PublishedUpdate
@@ -50,7 +50,7 @@ Examples:
 @app.default
 @with_flags(ClassifierSettings, before={"init": "freeze", "minutes": "epochs"}, style=STYLE)
 def learn(
-    model: Annotated[Path, Parameter(help="the model's directory")],
+    model: Model,
     images: Annotated[str, Parameter(help="images of one class or more")],
     /,
     *,
@@ -129,8 +129,8 @@ def _print_summary(model: Path, published: "PublishedUpdate") -> None:
     news = f"{len(entry['new'])} new class(es)" + (f", more of {len(entry['more'])}" if entry["more"] else "")
     screen.print(f"version {number}: {news}, {entry['pictures']} images, {duration(entry['seconds'])}")
     accuracies = table("hold-out accuracy", "before", "after")
-    accuracies.add_row("old classes", _percent(entry["old_before"]), _percent(entry["old_after"]))
-    accuracies.add_row("new classes", "", _percent(entry["new_after"]))
+    accuracies.add_row("old classes", percent(entry["old_before"]), percent(entry["old_after"]))
+    accuracies.add_row("new classes", "", percent(entry["new_after"]))
     screen.print(accuracies)
     _print_drops(published.update)
     if entry["score_gap"] is not None:
@@ -149,7 +149,3 @@ def _print_drops(update: "Update") -> None:
     if drops:
         named = ", ".join(f"{name} (-{drop:.0f})" for name, drop in list(drops.items())[:MAX_LISTED])
         console().print(f"got worse: {named}", markup=False)
-
-
-def _percent(value: float | None) -> str:
-    return "-" if value is None else f"{value:.1f} %"

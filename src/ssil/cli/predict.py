@@ -2,12 +2,11 @@
 
 import csv as csv_files
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import App, Parameter
 
-from ssil.cli.terminal import Json, Trust, json_line
+from ssil.cli.terminal import Json, Model, Trust, Version, json_line
 from ssil.core.errors import UserError
 
 if TYPE_CHECKING:
@@ -30,13 +29,13 @@ Examples:
 
 @app.default
 def predict(
-    model: Annotated[Path, Parameter(help="the model's directory")],
+    model: Model,
     images: Annotated[str, Parameter(help="a file, a folder, or -; and more of them")],
     /,
     *more: str,
     top: Annotated[int, Parameter(help="how many classes to name")] = 1,
     unknown: Annotated[float, Parameter(help='say "unknown" where no class has this probability')] = 0.0,
-    version: Annotated[int | None, Parameter(help="of the model (default: the current one)")] = None,
+    version: Version = None,
     trust: Trust = None,
     json: Json = False,
     csv: Annotated[bool, Parameter(negative="", show_default=False, help="print comma-separated values")] = False,

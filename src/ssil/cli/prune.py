@@ -1,11 +1,10 @@
 """`ssil prune`: remove old versions from the disk."""
 
-from pathlib import Path
 from typing import Annotated
 
 from cyclopts import App, Parameter
 
-from ssil.cli.terminal import console
+from ssil.cli.terminal import Model, console
 from ssil.core.errors import UserError
 
 app = App(
@@ -21,7 +20,7 @@ Examples:
 
 @app.default
 def prune(
-    model: Annotated[Path, Parameter(help="the model's directory")],
+    model: Model,
     /,
     *,
     keep: Annotated[int, Parameter(help="how many of the newest versions stay")] = 5,

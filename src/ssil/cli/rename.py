@@ -1,18 +1,17 @@
 """`ssil rename`: another name for a class."""
 
-from pathlib import Path
 from typing import Annotated
 
 from cyclopts import App, Parameter
 
-from ssil.cli.terminal import Trust, console
+from ssil.cli.terminal import Model, Trust, console
 
 app = App(name="rename", help_epilogue="Examples:\n  ssil rename birds sparow sparrow")
 
 
 @app.default
 def rename(
-    model: Annotated[Path, Parameter(help="the model's directory")],
+    model: Model,
     old: Annotated[str, Parameter(help="the class's name")],
     new: Annotated[str, Parameter(help="its new name")],
     /,

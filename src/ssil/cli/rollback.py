@@ -1,11 +1,10 @@
 """`ssil rollback`: make another version the current one."""
 
-from pathlib import Path
 from typing import Annotated
 
 from cyclopts import App, Parameter
 
-from ssil.cli.terminal import Trust, console
+from ssil.cli.terminal import Model, Trust, console
 
 app = App(
     name="rollback",
@@ -20,7 +19,7 @@ Examples:
 
 @app.default
 def rollback(
-    model: Annotated[Path, Parameter(help="the model's directory")],
+    model: Model,
     version: Annotated[int, Parameter(help="which one, see `ssil history`")],
     /,
     *,

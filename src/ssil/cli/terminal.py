@@ -3,6 +3,7 @@
 import sys
 from importlib.util import find_spec
 from json import dumps
+from pathlib import Path
 from typing import Annotated, Any
 
 from cyclopts import Parameter
@@ -21,6 +22,12 @@ Trust = Annotated[
     Parameter(metavar="CODE", negative_iterable="", help="load a model that names this code of your own, file.py:name"),
 ]
 """The option --trust."""
+
+Model = Annotated[Path, Parameter(help="the model's directory")]
+"""The argument MODEL."""
+
+Version = Annotated[int | None, Parameter(help="of the model (default: the current one)")]
+"""The option --version of commands that read a model."""
 
 MIN_TEXT_WIDTH = 10
 """A narrow terminal folds the text of a column, but not to less than this."""
@@ -81,6 +88,15 @@ def duration(seconds: float) -> str:
         return f"{seconds:.1f} s"
     minutes, rest = divmod(round(seconds), 60)
     return f"{minutes} min {rest:02d} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60:02d} min"
+
+
+def percent(value: float | None, decimals: int = 1) -> str:
+    """Return a percentage as text, a dash for None.
+
+    >>> percent(66.666), percent(66.666, decimals=0), percent(None)
+    ('66.7 %', '67 %', '-')
+    """
+    return "-" if value is None else f"{value:.{decimals}f} %"
 
 
 def require_plotly(option: str) -> None:
