@@ -81,13 +81,7 @@ def set_up(config: RunConfig, on_progress: ProgressCallback | None = None) -> Ru
     stream = replace(stream, train=_on_device(stream.train, fabric), test=_on_device(stream.test, fabric))
     context = _execution_context(config, fabric, stream.train, dataset.transform, init)
     if init:
-        first = initial_network(
-            configured.method, stream.tasks[0].classes, context
-        )  # raises UserError if `init` does not fit
-        if config.freeze:
-            name = _feature_cache_name(config, configured, dataset, fabric)
-            context, test = context.frozen(first, stream.test, name)
-            stream = replace(stream, train=context.samples, test=test)
+        stream, context = _with_first_weights(config, configured, dataset, stream, context)
     records = initial_records(config, configured, branch, dataset, stream, budget, fabric)
     return RunSetup(config, configured, branch, stream, context, budget, records, dataset.remarks)
 
@@ -96,11 +90,23 @@ def _on_device(samples: Samples, fabric: Fabric) -> Samples:
     return Samples(samples.images.to(fabric.device), samples.labels)
 
 
-def _feature_cache_name(config: RunConfig, configured: ConfiguredMethod, dataset: Dataset, fabric: Fabric) -> str:
+def _with_first_weights(
+    config: RunConfig, configured: ConfiguredMethod, dataset: Dataset, stream: Stream, context: ExecutionContext
+) -> tuple[Stream, ExecutionContext]:
+    """Check that the first weights fit the network; with a frozen backbone, replace images by their features."""
+    network = initial_network(configured.method, stream.tasks[0].classes, context)
+    if not config.freeze:
+        return stream, context
+    name = _feature_cache_name(config, configured, dataset, context.fabric.device)
+    context, test = context.frozen(network, stream.test, name)
+    return replace(stream, train=context.samples, test=test), context
+
+
+def _feature_cache_name(config: RunConfig, configured: ConfiguredMethod, dataset: Dataset, device: torch.device) -> str:
     """Return the cache's name for frozen features: a checksum of all that decides their bits."""
     recorded = recorded_settings(config, configured, None)
     settings = sorted((name, value) for name, value in recorded.items() if name in FEATURE_SETTINGS)
-    machine = torch.__version__, fabric.device.type, torch.get_num_threads()
+    machine = torch.__version__, device.type, torch.get_num_threads()
     decisive = dataset.fingerprint, dataset.transform, configured.method.final_relu, settings, machine
     return f"features-{checksum(repr(decisive).encode(), 16)}"
 
