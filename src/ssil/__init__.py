@@ -4,6 +4,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from ssil.core import __version__
+from ssil.core.cpu import bound_spinning
 
 if TYPE_CHECKING:
     from ssil.benchmark.config import RunConfig
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from ssil.nn.heads import CosineHead, LinearHead, ProxyHead
     from ssil.nn.network import Output
     from ssil.nn.resnet import Backbone, ConvNorm
+
+bound_spinning()
 
 __all__ = [
     "MAIN",
