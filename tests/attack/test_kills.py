@@ -1,0 +1,75 @@
+"""Commands that are killed at any moment, by the clock, and then repeated: the result is that of one never killed."""
+
+import random
+import shutil
+import time
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from attacked import SHORT, TRUST, log
+from command_lines import LONG, CommandLines, contents, model_result, run_result
+
+pytestmark = pytest.mark.slow
+
+KILLS = {"run": 100, "learn": 60, "prepare": 40} if LONG else {"run": 4, "learn": 3, "prepare": 3}
+"""How often each command is killed; the long form has 200 kills."""
+
+
+def killed(ssil: CommandLines, chance: random.Random, seconds: float, *command: object) -> bool:
+    """Carry a command out, and kill it before it has taken `seconds`; return whether it was not done before."""
+    return ssil(*command, seconds=chance.uniform(0, seconds)).code is None
+
+
+def test_a_killed_run_has_the_same_result(ssil: CommandLines, run_command: tuple[object, ...], tmp_path: Path) -> None:
+    chance, found, number = random.Random("run"), Counter[str](), 0
+    started = time.monotonic()
+    assert ssil(*run_command, "--out", tmp_path / "whole").code == 0
+    usual, expected = time.monotonic() - started, run_result(tmp_path / "whole")
+    while found["killed"] < KILLS["run"] and number < 20 * KILLS["run"]:
+        number += 1
+        out = tmp_path / f"run-{number}"
+        for _ in range(3):
+            found["killed"] += killed(ssil, chance, usual, *run_command, "--out", out)
+        assert ssil(*run_command, "--out", out).code == 0
+        assert run_result(out) == expected
+        shutil.rmtree(out)
+    log("kills, run", found)
+    assert found["killed"] >= KILLS["run"]
+
+
+def test_a_killed_update_has_the_same_result(ssil: CommandLines, model: Path, photos: Path, tmp_path: Path) -> None:
+    chance, found, number = random.Random("learn"), Counter[str](), 0
+    folder = Path(shutil.copytree(model, tmp_path / "model"))
+    command = ("learn", folder, photos / "third", *TRUST, *SHORT)
+    started = time.monotonic()
+    assert ssil(*command).code == 0
+    usual, expected = time.monotonic() - started, model_result(folder)
+    while found["killed"] < KILLS["learn"] and number < 20 * KILLS["learn"]:
+        number += 1
+        shutil.rmtree(folder)
+        shutil.copytree(model, folder)
+        found["killed"] += killed(ssil, chance, usual, *command)
+        if ssil("history", folder, "--json").out.count("\n") == 2:
+            assert ssil(*command).code == 0
+        assert model_result(folder) == expected
+    log("kills, learn", found)
+    assert found["killed"] >= KILLS["learn"]
+
+
+def test_a_killed_preparation_has_the_same_result(ssil: CommandLines, jpeg_store: Path, tmp_path: Path) -> None:
+    chance, found, number = random.Random("prepare"), Counter[str](), 0
+    folder = tmp_path / "store"
+    command = ("data", "prepare", jpeg_store.parent / "images", "--out", folder)
+    started = time.monotonic()
+    assert ssil(*command).code == 0
+    usual, expected = time.monotonic() - started, contents(folder)
+    while found["killed"] < KILLS["prepare"] and number < 20 * KILLS["prepare"]:
+        number += 1
+        shutil.rmtree(folder, ignore_errors=True)
+        found["killed"] += killed(ssil, chance, usual, *command)
+        assert ssil(*command).code == 0
+        assert contents(folder) == expected
+    log("kills, prepare", found)
+    assert found["killed"] >= KILLS["prepare"]

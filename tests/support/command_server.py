@@ -1,0 +1,120 @@
+"""A process that has imported all of ssil and carries each command out in a fork of itself.
+
+It reads one JSON request per line from standard input and answers each with one JSON line: the exit code (None if the
+time limit ended the command, negative for a signal), standard output and standard error. `command_lines.py` is its
+client.
+"""
+
+import importlib
+import json
+import os
+import pkgutil
+import resource
+import select
+import signal
+import sys
+import time
+import traceback
+from pathlib import Path
+from typing import Any, NoReturn
+
+import ssil.cli
+from write_trace import WriteTrace
+
+for _found in pkgutil.walk_packages(ssil.__path__, "ssil."):
+    if "__main__" not in _found.name:
+        importlib.import_module(_found.name)
+
+IDLE = 2.5
+"""Seconds without any work after which a command hangs."""
+
+
+def carry_out(request: dict[str, Any], out: int, err: int) -> NoReturn:
+    """Run one command in this process, a fork, and end it as `python -m ssil` would end."""
+    os.setsid()
+    given = os.open(request.get("stdin") or os.devnull, os.O_RDONLY)
+    for source, target in ((given, 0), (out, 1), (err, 2)):
+        os.dup2(source, target)
+    for kind, name in ((resource.RLIMIT_FSIZE, "file_limit"), (resource.RLIMIT_AS, "memory_limit")):
+        if request.get(name) is not None:
+            resource.setrlimit(kind, (request[name], request[name]))
+    os.chdir(request["folder"])
+    os.umask(0o022)
+    sys.argv = ["ssil", *request["arguments"]]
+    sys.stdin, sys.stdout = open(0, closefd=False), open(1, "w", closefd=False)  # noqa: SIM115
+    sys.stderr = open(2, "w", closefd=False, errors="backslashreplace", buffering=1)  # noqa: SIM115
+    trace = WriteTrace(Path(request["trace"])) if request.get("trace") else None
+    code: Any = 1
+    try:
+        code = ssil.cli.main(request["arguments"])
+    except SystemExit as ending:
+        code = ending.code if isinstance(ending.code, int) else int(ending.code is not None)
+    except BaseException:
+        traceback.print_exc()
+    if trace:
+        trace.save(Path(request["trace_file"]))
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
+
+
+def asleep(process: int) -> str:
+    """Return the processor time that a process has used, or "" unless it is asleep."""
+    state, *numbers = Path(f"/proc/{process}/stat").read_text().rpartition(") ")[2].split()
+    return " ".join(numbers[10:12]) if state == "S" else ""
+
+
+def ended(process: int, seconds: float, pipes: dict[int, bytearray]) -> int | None:
+    """Return the exit code of a process, or kill it and return None; collect what it writes into pipes.
+
+    It is killed after `seconds`, or when it has been asleep for `IDLE` seconds: nothing will ever wake it.
+    """
+    end, used, since = time.monotonic() + seconds, "", time.monotonic()
+    while time.monotonic() < end and (not used or time.monotonic() < since + IDLE):
+        found, status = os.waitpid(process, os.WNOHANG)
+        collect(pipes, 0.0 if found else 0.01)
+        if found:
+            return os.waitstatus_to_exitcode(status)
+        if (now := asleep(process)) != used:
+            used, since = now, time.monotonic()
+    os.killpg(process, signal.SIGKILL)
+    os.waitpid(process, 0)
+    return None
+
+
+def collect(pipes: dict[int, bytearray], seconds: float) -> None:
+    """Read all that is in some pipes; wait for it for some seconds."""
+    while ready := select.select([*pipes], [], [], seconds)[0]:
+        data = {pipe: os.read(pipe, 1 << 16) for pipe in ready}
+        for pipe, read in data.items():
+            pipes[pipe] += read
+        if not all(data.values()):  # the other end is closed
+            time.sleep(seconds)
+            return
+        seconds = 0.0
+
+
+def answer(request: dict[str, Any]) -> dict[str, Any]:
+    """Carry out one command in a fork."""
+    (out, to_out), (err, to_err) = os.pipe(), os.pipe()
+    process = os.fork()
+    if not process:
+        carry_out(request, to_out, to_err)
+    os.close(to_out)
+    os.close(to_err)
+    pipes = {out: bytearray(), err: bytearray()}
+    code = ended(process, request["seconds"], pipes)
+    os.close(out)
+    os.close(err)
+    told, explained = (text.decode(errors="surrogateescape") for text in pipes.values())
+    return {"code": code, "out": told, "err": explained}
+
+
+def main() -> None:
+    """Answer requests until standard input ends."""
+    for line in sys.stdin:
+        print(json.dumps(answer(json.loads(line))), flush=True)
+
+
+if __name__ == "__main__":
+    main()
