@@ -1,5 +1,6 @@
 """What the attacks share: a server of commands, and small directories of each kind to damage."""
 
+import sys
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,6 +19,8 @@ from ssil.benchmark.runner import run
 @pytest.fixture(scope="session")
 def ssil(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CommandLines]:
     """Carries command lines out."""
+    if not sys.platform.startswith("linux"):
+        pytest.skip("only Linux has /proc, by which a command that hangs is found out")
     with command_lines(tmp_path_factory.mktemp("commands")) as server:
         yield server
 

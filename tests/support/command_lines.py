@@ -61,8 +61,9 @@ class CommandLines:
         Args:
             arguments: What follows `ssil`.
             seconds: The time limit.
-            more: `folder` (the working directory), `stdin` (a file), `file_limit` and `memory_limit` (bytes),
-                `trace` (a folder whose writes are recorded) and `trace_file` (where to).
+            more: `folder` (the working directory), `stdin` (a file), `file_limit` and `memory_limit` (bytes), `faults`
+                (error numbers of a folder's "flush" and of a "lock"), `trace` (a folder whose writes are recorded) and
+                `trace_file` (where to).
         """
         request = {"folder": self.folder, **more, "arguments": [*map(str, arguments)], "seconds": seconds}
         assert self.process.stdin

@@ -5,6 +5,7 @@ time limit ended the command, negative for a signal), standard output and standa
 client.
 """
 
+import fcntl
 import importlib
 import json
 import os
@@ -12,9 +13,11 @@ import pkgutil
 import resource
 import select
 import signal
+import stat
 import sys
 import time
 import traceback
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -25,8 +28,25 @@ for _found in pkgutil.walk_packages(ssil.__path__, "ssil."):
     if "__main__" not in _found.name:
         importlib.import_module(_found.name)
 
-IDLE = 2.5
+IDLE = 1.5
 """Seconds without any work after which a command hangs."""
+
+
+def break_calls(faults: dict[str, int]) -> None:
+    """Let the flush of a folder, or a lock, fail with an error number; on some file systems they do."""
+    flush, lock = os.fsync, fcntl.flock
+
+    def fsync(file: Any) -> None:
+        if "flush" in faults and stat.S_ISDIR(os.fstat(file).st_mode):
+            raise OSError(faults["flush"], os.strerror(faults["flush"]))
+        flush(file)
+
+    def flock(file: Any, operation: int) -> None:
+        if "lock" in faults:
+            raise OSError(faults["lock"], os.strerror(faults["lock"]))
+        lock(file, operation)
+
+    os.fsync, fcntl.flock = fsync, flock  # type: ignore[assignment]
 
 
 def carry_out(request: dict[str, Any], out: int, err: int) -> NoReturn:
@@ -44,6 +64,7 @@ def carry_out(request: dict[str, Any], out: int, err: int) -> NoReturn:
     sys.stdin, sys.stdout = open(0, closefd=False), open(1, "w", closefd=False)  # noqa: SIM115
     sys.stderr = open(2, "w", closefd=False, errors="backslashreplace", buffering=1)  # noqa: SIM115
     trace = WriteTrace(Path(request["trace"])) if request.get("trace") else None
+    break_calls(request.get("faults", {}))
     code: Any = 1
     try:
         code = ssil.cli.main(request["arguments"])
@@ -59,9 +80,17 @@ def carry_out(request: dict[str, Any], out: int, err: int) -> NoReturn:
 
 
 def asleep(process: int) -> str:
-    """Return the processor time that a process has used, or "" unless it is asleep."""
-    state, *numbers = Path(f"/proc/{process}/stat").read_text().rpartition(") ")[2].split()
-    return " ".join(numbers[10:12]) if state == "S" else ""
+    """Return the processor time that a process has used, or "" unless all its threads are asleep."""
+    threads = [text.rpartition(") ")[2].split() for text in map(read, Path(f"/proc/{process}/task").glob("*/stat"))]
+    states, used = {words[0] for words in threads if words}, [words[11:13] for words in threads]
+    return str(used) if states == {"S"} else ""
+
+
+def read(path: Path) -> str:
+    """Return the text of a file, nothing if it has vanished."""
+    with suppress(OSError):
+        return path.read_text()
+    return ""
 
 
 def ended(process: int, seconds: float, pipes: dict[int, bytearray]) -> int | None:
