@@ -124,7 +124,8 @@ THINNED = (
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Expect the cases of `known_failures.toml` to fail, and thin out the others in the short form."""
-    known: dict[str, str] = tomllib.loads(LIST.read_text(encoding="utf-8"))["fails"]
+    lists = tomllib.loads(LIST.read_text(encoding="utf-8"))
+    known: dict[str, str] = {**lists["fails"], **(lists["long"] if LONG else {})}
     ours = [item for item in items if item.path.parent == LIST.parent]
     for item in ours:
         if reason := known.get(f"{item.path.name}::{item.name}"):

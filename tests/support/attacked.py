@@ -6,7 +6,9 @@ import os
 import shutil
 from collections import Counter
 from collections.abc import Iterable
+from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from PIL import Image
@@ -40,6 +42,12 @@ def fresh(source: Path, target: Path) -> Path:
     if target.exists():
         shutil.rmtree(target)
     return Path(shutil.copytree(source, target, symlinks=True))
+
+
+def seal(path: Path, said: dict[str, Any]) -> None:
+    """Write a JSON file of a model with the right checksum."""
+    checksum = sha256(json.dumps(said, sort_keys=True, ensure_ascii=False).encode()).hexdigest()[:32]
+    path.write_text(json.dumps({**said, "checksum": checksum}, ensure_ascii=False))
 
 
 def log(attack: str, outcomes: Counter[str]) -> None:
