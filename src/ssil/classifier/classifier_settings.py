@@ -13,15 +13,15 @@ if TYPE_CHECKING:
 class ClassifierSettings(Settings):
     """How a classifier learns. The `fixed` settings stay as they were at the first update; others may change."""
 
-    method: str = setting("eeil", "how classes are learnt, see `ssil methods`", fixed=True)
-    options: dict[str, Any] = setting({}, "the method's own options")
-    memory: Positive = setting(2000, "images to keep in all")
-    memory_mb: float | None = setting(None, "megabytes of images to keep, instead of a number", gt=0)
     backbone: str = setting("resnet18", "the network", fixed=True)
     image_size: int = setting(64, "pixels per side", fixed=True, ge=1, le=2048)
     grey: bool = setting(False, "see images without colour", fixed=True)
-    flip: bool = setting(True, "whether mirrored images are as good")
+    method: str = setting("eeil", "how classes are learnt, see `ssil methods`", fixed=True)
     freeze: bool = setting(False, "learn only the head, on features of --init, computed once", fixed=True)
+    options: dict[str, Any] = setting({}, "the method's own options")
+    memory: Positive = setting(2000, "images to keep in all")
+    memory_mb: float | None = setting(None, "megabytes of images to keep, instead of a number", gt=0)
+    flip: bool = setting(True, "whether mirrored images are as good")
     epochs: Positive = setting(30, "of the first update")
     later_epochs: Positive = setting(20, "of each later update")
     batch: Positive = setting(32, "new images in a mini-batch")

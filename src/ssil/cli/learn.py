@@ -23,6 +23,15 @@ MAX_LISTED = 10
 """How many remarks, and classes that got worse, are printed."""
 
 STYLE = FlagStyle({str: "STR", float: "FLOAT", int: "INT"}, default_in_text=True, negatives=False)
+LISTED_BEFORE = {
+    "backbone": "flip",
+    "image_size": "flip",
+    "grey": "flip",
+    "init": "epochs",
+    "freeze": "epochs",
+    "minutes": "epochs",
+}
+"""Where the help's order differs from the order of the settings, which is that of model files."""
 
 app = App(
     name="learn",
@@ -48,7 +57,7 @@ Examples:
 
 
 @app.default
-@with_flags(ClassifierSettings, before={"init": "freeze", "minutes": "epochs"}, style=STYLE)
+@with_flags(ClassifierSettings, before=LISTED_BEFORE, style=STYLE)
 def learn(
     model: Model,
     images: Annotated[str, Parameter(help="images of one class or more")],
