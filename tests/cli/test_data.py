@@ -135,7 +135,7 @@ def test_check_a_store(capsys: pytest.CaptureFixture[str]) -> None:
     Path("store", "store.json").unlink()
     assert ssil("check", "store") == 2
     assert capsys.readouterr().err == (
-        "error: data: store is not complete; run the same `ssil data prepare` again to go on\n"
+        "error: data: store is not complete; run the same `ssil data prepare` again to continue\n"
     )
 
 

@@ -25,9 +25,9 @@ from ssil.data.store.reader import Store
 
 app = App(
     name="prepare",
-    help_epilogue="""Stopped by Ctrl-C or otherwise, the same command goes on. Files that can't be
-read are refused, each with a reason, in STORE/refused.csv. If a disk was to blame,
-mend it, remove STORE/store.json, and the same command tries those files again.
+    help_epilogue="""A command that was stopped, by Ctrl-C or otherwise, continues when it is run again.
+Files that can't be read are refused, each with a reason, in STORE/refused.csv. If a
+disk was the cause, repair it, remove STORE/store.json, and run the same command again.
 
 Examples:
   ssil data prepare my_photos --out my_store

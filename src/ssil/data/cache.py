@@ -1,4 +1,4 @@
-"""Where files are kept: the data root, and a cache of arrays that took time to make."""
+"""The folders of data sets and of the cache, and a cache of arrays that are slow to compute."""
 
 import os
 import zipfile
@@ -19,23 +19,23 @@ BROKEN = (OSError, ValueError, EOFError, zipfile.BadZipFile, zlib.error)  # what
 
 
 def cache_dir() -> Path:
-    """$SSIL_CACHE, or else the platform's cache folder."""
+    """Return $SSIL_CACHE, or else the platform's cache folder."""
     return Path(os.environ.get("SSIL_CACHE") or pooch.os_cache("ssil"))
 
 
 def data_root(root: Path | None) -> Path:
-    """Where data sets lie: the given folder, or else $SSIL_DATA, or else the cache."""
+    """Return the folder of data sets: `root`, or else $SSIL_DATA, or else the cache."""
     return Path(root or os.environ.get("SSIL_DATA") or cache_dir())
 
 
 def cached(name: str, build: Callable[[], Arrays]) -> Arrays:
-    """The arrays kept under this name; built and kept if they are absent or damaged."""
+    """Return the arrays cached under this name; compute and cache them if they are absent or damaged."""
     path = cache_dir() / f"{name}.npz"
     try:
         with path.open("rb") as file, np.load(file, allow_pickle=False) as stored:
             return dict(stored)
     except BROKEN:
         arrays = build()
-    with suppress(OSError), replacing(path, unique=True) as new:  # a cache that can't be written costs time only
+    with suppress(OSError), replacing(path, unique=True) as new:  # a cache that can't be written only costs time
         np.savez(new, **arrays)  # type: ignore[arg-type]
     return arrays

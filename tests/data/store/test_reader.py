@@ -241,7 +241,7 @@ def test_changed_facts(store: Store, field: str, change: Callable[[Any], Any]) -
     facts = json.loads((store.path / "store.json").read_text())
     (store.path / "store.json").write_text(json.dumps(facts | {field: change(facts[field])}))
     (fault,) = check_store(open_store(store.path))
-    assert fault == ("store.json", "its classes, keys or preprocessing have changed since the store was made", True)
+    assert fault == ("store.json", "its classes, keys or preprocessing have changed since the store was written", True)
 
 
 def test_whole_numbers_in_a_look(image_index: ImageIndex, tmp_path: Path) -> None:

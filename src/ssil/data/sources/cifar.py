@@ -131,8 +131,8 @@ def _archive(version: CifarVersion, root: Path) -> Path:
 
 def _extract(version: CifarVersion, archive: Path, folder: Path) -> None:
     """Unpack the files that are needed into a temporary folder, and rename it."""
-    with TemporaryDirectory(dir=folder.parent, prefix=f"{version.folder}.") as aside, tarfile.open(archive) as tar:
-        unpacked = Path(aside) / version.folder
+    with TemporaryDirectory(dir=folder.parent, prefix=f"{version.folder}.") as temporary, tarfile.open(archive) as tar:
+        unpacked = Path(temporary) / version.folder
         unpacked.mkdir()
         for name in (*version.train, *version.test, version.names):
             _unpack(tar, f"{version.folder}/{name}", unpacked / name)

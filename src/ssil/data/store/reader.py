@@ -111,7 +111,7 @@ def _read_facts(path: Path) -> format.StoreFacts:
     if (path / format.STORE).is_file():
         return format.read_json(path / format.STORE, format.StoreFacts)
     if (path / format.PREPARE).is_file():
-        raise UserError(f"data: {path} is not complete; run the same `ssil data prepare` again to go on")
+        raise UserError(f"data: {path} is not complete; run the same `ssil data prepare` again to continue")
     raise UserError(f"data: {path} holds no store; make one with `ssil data prepare SOURCE --out {path}`")
 
 
@@ -149,7 +149,9 @@ def check_store(
             return [Remark(format.INDEX, "its content has changed")]  # and its positions may be wrong
     facts, columns, remarks = store.facts, store.source.columns, []
     if format.fingerprint(facts.classes, facts.keys, facts.look, columns) != facts.fingerprint:
-        remarks.append(Remark(format.STORE, "its classes, keys or preprocessing have changed since the store was made"))
+        remarks.append(
+            Remark(format.STORE, "its classes, keys or preprocessing have changed since the store was written")
+        )
     unusable = dict(_unusable_shards(store))
     remarks += [Remark(format.shard_name(shard), reason) for shard, reason in unusable.items()]
     rows = np.arange(len(store.source)) if rows is None else rows
