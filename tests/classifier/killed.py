@@ -16,9 +16,9 @@ import torch
 
 import tiny_classifiers
 from kill_points import Fuse, forked, kill, killed
-from ssil.classifier.edits import publish_update
 from ssil.classifier.model_directory import ModelDirectory
 from ssil.classifier.prediction import predict
+from ssil.classifier.publish_update import publish_update
 from ssil.data import image_index
 from ssil.learning.task import Progress, ProgressReport
 

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 import tiny_classifiers
-from ssil.classifier.edits import PublishedUpdate, publish_update
 from ssil.classifier.model_directory import ModelDirectory
+from ssil.classifier.publish_update import PublishedUpdate, publish_update
 from ssil.classifier.update import update
 from ssil.cli import main
 
@@ -106,7 +106,7 @@ def at_step(number: int, act: Callable[[], object], monkeypatch: pytest.MonkeyPa
 
         return publish_update(*given, observer=watched, **more)
 
-    monkeypatch.setattr("ssil.classifier.edits.publish_update", meddled)
+    monkeypatch.setattr("ssil.classifier.publish_update.publish_update", meddled)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

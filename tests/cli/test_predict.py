@@ -22,6 +22,7 @@ FORBIDDEN = (
     "ssil.classifier.holdout",
     "ssil.classifier.feature_extraction",
     "ssil.classifier.edits",
+    "ssil.classifier.publish_update",
     "ssil.classifier.estimator",
     "ssil.cli.learn",
     "lightning_fabric",

@@ -58,7 +58,7 @@ def test_few_per_class_do_not_depend_on_file_order() -> None:
     [
         ({"classes": 5}, "classes: 5 must be between 1 and 4"),
         ({"classes": 0}, "classes: 0"),
-        ({"train_per_class": 11}, "train_per_class: 11 is too many, class 'a' of toy has only 10"),
+        ({"train_per_class": 11}, "train_per_class: 11 is too many: class 'a' of 'toy' has 10; ask for 10 or fewer"),
         ({"test_per_class": 0}, "test_per_class: 0 must be at least 1"),
     ],
 )

@@ -13,7 +13,7 @@ import tiny_runs
 from phase_plans import Scaled, cross_entropy, equal
 from ssil.benchmark.runner import RunObserver, run
 from ssil.core.classes import ClassTable
-from ssil.learning import image_selection, stages
+from ssil.learning import stages, training_subsets
 from ssil.learning.batches import Mixed
 from ssil.learning.method import Method, Phase, Stage, StepPosition, TaskPlan, Term, mean
 from ssil.learning.schedule import Training
@@ -70,7 +70,7 @@ def everything(training: Training) -> Method:
                 "tuning",
                 trained="head",
                 teachers=("student", "expert"),
-                images=image_selection.balanced if old else None,
+                images=training_subsets.balanced if old else None,
             ),
             common("fit", trained="scorer"),
             Stage("after", shrink),

@@ -11,11 +11,11 @@ import oracles
 from ssil.core.classes import ClassTable
 from ssil.core.errors import UserError
 from ssil.learning.batches import Mixed
-from ssil.learning.image_selection import hold_out_in_total, hold_out_per_class
 from ssil.learning.method import ImageSelection, Phase, Stage
 from ssil.learning.registry import configure
 from ssil.learning.schedule import Schedule
 from ssil.learning.snapshot import Scorer, Step, TeacherOutput
+from ssil.learning.training_subsets import hold_out_in_total, hold_out_per_class
 from ssil.methods.bic import Correction, bias_loss, distillation_loss
 from ssil.nn.heads import LinearHead
 from ssil.nn.network import Output

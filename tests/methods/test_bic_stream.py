@@ -15,11 +15,11 @@ from followed_methods import IMAGES, TaskTrace, copied, follow, plan_for
 from ssil.benchmark.run_setup import RunSetup
 from ssil.learning.batches import Pool
 from ssil.learning.engine import learn, start
-from ssil.learning.image_selection import hold_out_per_class
 from ssil.learning.memory import Memory, by_class, random_selection, update
 from ssil.learning.method import Method, Phase, Stage
 from ssil.learning.snapshot import MAIN, Scorer, Snapshot
 from ssil.learning.task import Progress
+from ssil.learning.training_subsets import hold_out_per_class
 from ssil.methods.bic import Correction
 from ssil.nn.network import Output
 

@@ -12,7 +12,7 @@ import tiny_runs
 from followed_methods import LossCall, TaskTrace, follow, plan_for
 from ssil.benchmark.runner import run
 from ssil.core.classes import ClassTable
-from ssil.learning import image_selection
+from ssil.learning import training_subsets
 from ssil.learning.batches import Mixed, Pool
 from ssil.learning.method import Phase, StepPosition
 from ssil.learning.registry import configure
@@ -57,7 +57,7 @@ def test_the_plan_of_the_paper(profile: str) -> None:
     assert {main.schedule.weight_decay, balanced.schedule.weight_decay} == {1e-4}
     assert {main.batches, balanced.batches} == {Mixed(128)}
     assert (main.teachers, main.keep_as, main.images) == (("old",), "before_tuning", None)
-    assert (balanced.teachers, balanced.images) == (("before_tuning",), image_selection.balanced)
+    assert (balanced.teachers, balanced.images) == (("before_tuning",), training_subsets.balanced)
     assert {main.trained, balanced.trained} == {"network"}
     assert {main.start, balanced.start} == {"current"}
     assert {phase.gradients for phase in (first, main, balanced)} == {None}
@@ -232,7 +232,7 @@ def test_the_balanced_set_has_q_images_of_each_class(traces: tuple[TaskTrace, ..
     for trace, q in zip(traces[1:], (3, 2), strict=True):
         assert q == min(trace.memory.counts)
         pool = Pool(trace.task.indices, trace.memory.indices, context.samples.labels)
-        chosen = image_selection.balanced(pool, trace.task.classes, context.random)
+        chosen = training_subsets.balanced(pool, trace.task.classes, context.random)
         assert context.samples.labels[chosen.all].bincount().tolist() == [q] * trace.task.classes.seen
         asked = torch.cat([seen.indices for seen in tuning(trace)])
         assert set(asked.tolist()) == set(chosen.all.tolist())

@@ -14,10 +14,10 @@ from followed_methods import IMAGES, follow
 from ssil.core.classes import ClassTable
 from ssil.core.randomness import Randomness
 from ssil.learning.batches import Mixed, Pool
-from ssil.learning.image_selection import balanced
 from ssil.learning.method import Phase, Stage, StepPosition, Term
 from ssil.learning.registry import configure
 from ssil.learning.snapshot import Scorer, Snapshot, Step, TaskState, TeacherOutput
+from ssil.learning.training_subsets import balanced
 from ssil.methods.podnet import imprint_proxies
 from ssil.nn.heads import ProxyHead
 from ssil.nn.network import Network, Output

@@ -63,7 +63,11 @@ class RunState:
 
 
 class RunDirectory:
-    """The directory of one run. Its checkpoint decides which tasks are finished; records are cut to match it."""
+    """The directory of one run.
+
+    The checkpoint decides which tasks are finished. When a run is resumed, tasks that its records hold beyond the
+    checkpoint are dropped from them and learnt again.
+    """
 
     def __init__(self, folder: Path, checkpoint_every: str) -> None:
         self.folder = folder

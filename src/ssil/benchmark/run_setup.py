@@ -20,12 +20,12 @@ from ssil.data.dataset import Dataset, validation_split
 from ssil.data.file_validation import ProgressCallback
 from ssil.data.image_index import Remark
 from ssil.data.load import load
+from ssil.learning.distributed import launch
 from ssil.learning.execution import ExecutionContext
 from ssil.learning.learning_settings import MemorySettings
 from ssil.learning.memory import FixedBudget, GrowingBudget, MemoryBudget, NoBudget, UnlimitedBudget
 from ssil.learning.method import Method
 from ssil.learning.model_state import initial_network
-from ssil.learning.processes import launch
 from ssil.learning.registry import RESERVED, ConfiguredMethod, configure, find_recipe
 from ssil.learning.snapshot import MAIN
 from ssil.nn.backbones import find_backbone

@@ -19,11 +19,11 @@ from ssil.benchmark.run_setup import RunSetup, set_up
 from ssil.core.errors import UserError
 from ssil.learning import memory as memories
 from ssil.learning import metrics
+from ssil.learning.distributed import all_equal, broadcast, ending_together, total
 from ssil.learning.engine import learn, start
 from ssil.learning.evaluation import features, predict, teacher_ratios
 from ssil.learning.memory import Memory, Select
 from ssil.learning.metrics import Predictions
-from ssil.learning.processes import all_equal, broadcast, ending_together, total
 from ssil.learning.snapshot import MAIN, Snapshot
 from ssil.learning.task import Progress, ProgressReport, Task
 

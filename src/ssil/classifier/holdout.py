@@ -30,14 +30,18 @@ def hold_out(
     budget: int,
     random: Randomness,
 ) -> tuple[LabelledImages, list[tuple[ImageFile, ...]]]:
-    """Split arrived images into a training set and the hold-out set.
+    """Split newly arrived images into a training set and the hold-out set.
+
+    Of a new class with five or more images, one in five is held out, at most ten. A known class keeps the hold-out
+    images that it has; its newly arrived images are all trained on.
 
     Args:
-        images: The arrived images.
-        held: The hold-out set of each class that was known before.
+        images: The newly arrived images.
+        held: The hold-out images of each class that was known before.
         names: All classes, the known ones first.
-        budget: The largest size of the hold-out set; if it is too small for all, every class has fewer images.
-        random: Draws the images of new classes.
+        budget: The largest size of the whole hold-out set. If the images above are more, the classes share the
+            budget equally.
+        random: Draws the hold-out images of new classes.
 
     Returns:
         The images to train on, and the hold-out set of each class.

@@ -14,8 +14,8 @@ from ssil.core.randomness import Randomness
 from ssil.core.samples import Samples
 from ssil.data.assemble import make_transform
 from ssil.data.resident_images import Resident
+from ssil.learning.distributed import SingleDevice
 from ssil.learning.execution import ExecutionContext
-from ssil.learning.processes import SingleDevice
 from ssil.learning.snapshot import MAIN, Snapshot
 from ssil.nn.pretrained import Pretrained
 

@@ -15,7 +15,7 @@ from ssil.cli.progress import progress_display
 from ssil.cli.terminal import Json, Model, Trust, console, duration, json_line, percent, require_plotly, table
 
 if TYPE_CHECKING:
-    from ssil.classifier.edits import PublishedUpdate
+    from ssil.classifier.publish_update import PublishedUpdate
     from ssil.classifier.update import Update
     from ssil.learning.task import Observer, Progress, ProgressReport
 
@@ -77,7 +77,10 @@ def learn(
     given = make_settings(values).model_dump(include=set(values))
     if html:
         require_plotly("html")
-    from ssil.classifier.edits import Limits, publish_update  # imports torch, which `ssil learn --help` need not
+    from ssil.classifier.publish_update import (  # imports torch, which `ssil learn --help` need not
+        Limits,
+        publish_update,
+    )
     from ssil.learning.execution import keep_freed_memory
 
     keep_freed_memory()

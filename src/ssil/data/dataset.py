@@ -133,7 +133,7 @@ def _per_class(dataset: Dataset, samples: Samples, count: int, option: str) -> S
         raise UserError(f"{option}: {count} must be at least 1")
     if count > most:
         raise UserError(
-            f"{option}: {count} is too many, class {poorest!r} of {dataset.name} has only {most}; ask for no more"
+            f"{option}: {count} is too many: class {poorest!r} of {dataset.name!r} has {most}; ask for {most} or fewer"
         )
     return _smallest_digests(samples, torch.full_like(sizes, count))
 

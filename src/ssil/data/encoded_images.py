@@ -43,7 +43,7 @@ class Encoded:
 
     @property
     def prefetch_depth(self) -> int:
-        """Two batches while a GPU computes; none on a CPU, where decoding would only compete with training."""
+        """The number of batches to decode in advance: 2 while a GPU computes, 0 on a CPU, which training needs."""
         return 0 if self.device.type == "cpu" else 2
 
     @property
@@ -149,7 +149,7 @@ class Decoded(Encoded):
 
     @property
     def prefetch_depth(self) -> int:
-        """None: the views are in memory."""
+        """The number of batches to decode in advance: 0, since the views are in memory."""
         return 0
 
     def to(self, device: torch.device | str) -> "Decoded":

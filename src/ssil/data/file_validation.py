@@ -115,14 +115,15 @@ def validate_files(
     threads: int | None = None,
     fresh: bool = False,
 ) -> FileValidation:
-    """Decode every image of a source, except files that the cache knows and that have not changed.
+    """Decode every image of a source, and return which are good and why the others are not.
 
-    A source with a method `validation`, as a store has, is not decoded.
+    A file that was decoded before and has not changed since is taken from the cache, good or bad. The images of a
+    store (`data/store/`) were validated when it was packed; its own results are returned.
 
     Args:
         source: The encoded images.
-        on_progress: Is called now and then with the number of validated images and the number of all images.
-        strict: Whether to raise UserError at the first bad image.
+        on_progress: Called after every 256 images with the number of validated images and of all images.
+        strict: Raise UserError at the first bad image; otherwise bad images are left out with a remark.
         threads: The number of threads that decode.
         fresh: Whether to ignore the cache.
     """

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 
 from ssil.core.errors import UserError
 from ssil.learning.batches import Pool
+from ssil.learning.distributed import broadcast
 from ssil.learning.execution import ExecutionContext
 from ssil.learning.memory import Memory
 from ssil.learning.method import Method, Phase, Stage
 from ssil.learning.model_state import initial_network, place_scorers
-from ssil.learning.processes import broadcast
 from ssil.learning.snapshot import Scorer, Snapshot, TaskState, freeze
 from ssil.learning.task import Observer, Progress, Task, ignore_progress
 from ssil.learning.trainer import Trainer

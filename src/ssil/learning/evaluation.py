@@ -5,9 +5,9 @@ from torch import Tensor
 
 from ssil.core.classes import ClassTable
 from ssil.core.samples import Samples
+from ssil.learning.distributed import gather, local_share
 from ssil.learning.execution import ExecutionContext
 from ssil.learning.metrics import Predictions
-from ssil.learning.processes import gather, local_share
 from ssil.learning.snapshot import Scorer, Snapshot
 
 TOP = 5

@@ -15,7 +15,7 @@ from ssil.data.augmentation import Transform
 from ssil.data.cache import Arrays, cache_dir, cached
 from ssil.data.prefetch import prefetch
 from ssil.data.resident_images import Unchanged, vectors
-from ssil.learning.processes import AnyFabric, gather, local_share, total
+from ssil.learning.distributed import AnyFabric, gather, local_share, total
 from ssil.nn.network import Network, Output
 from ssil.nn.pretrained import Pretrained
 from ssil.nn.resnet import Norm

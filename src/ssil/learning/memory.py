@@ -59,9 +59,10 @@ class MemoryBudget(Protocol):
 
 @dataclass(frozen=True)
 class FixedBudget:
-    """A total number of exemplars, shared equally: numbers differ by at most one, and earlier classes get the larger.
+    """A total number of exemplars that all classes share equally.
 
-    What a class of few images does not use is shared by the others.
+    Where the total does not divide evenly, the classes that arrived first get one exemplar more. What a class with
+    few images does not use is shared by the others; `quotas` takes the number of images that each class has.
 
     >>> FixedBudget(total=10).quotas([9, 9, 9]), FixedBudget(total=10).quotas([9, 1, 9])
     ([4, 3, 3], [5, 1, 4])

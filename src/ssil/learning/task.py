@@ -10,7 +10,7 @@ from torch.amp import GradScaler
 
 from ssil.core.classes import ClassTable
 from ssil.core.errors import UserError
-from ssil.learning import processes
+from ssil.learning import distributed
 from ssil.learning.execution import ExecutionContext
 from ssil.learning.snapshot import Scorer, Snapshot
 from ssil.nn.network import Network
@@ -59,7 +59,7 @@ class Progress:
     def average_sums(self, context: ExecutionContext) -> None:
         """Replace the loss sums of every process by their mean over all processes."""
         if self.sums:
-            means = processes.mean(context.fabric, torch.stack([*self.sums.values()]))
+            means = distributed.mean(context.fabric, torch.stack([*self.sums.values()]))
             self.sums = dict(zip(self.sums, means, strict=True))
 
     def check_finite(self, task: int) -> None:

@@ -17,7 +17,7 @@ from torch.optim import SGD
 
 from ssil.core.errors import UserError
 from ssil.data.prefetch import prefetch
-from ssil.learning import processes
+from ssil.learning import distributed
 from ssil.learning.batches import Batch, LocalBatch, load
 from ssil.learning.execution import ExecutionContext
 from ssil.learning.method import Loss, Phase, StepPosition, Term
@@ -86,7 +86,7 @@ class Trainer:
     def _set_up_network(self) -> None:
         """Compile the backbones if asked to, and let Fabric prepare network and optimiser for several processes."""
         network, context = self.progress.network, self.context
-        self.fabric = processes.training_fabric(context.fabric)
+        self.fabric = distributed.training_fabric(context.fabric)
         if context.compiler is not None:
             # Without the head, whose growth would mean to compile again for every task.
             for one in (network, *(teacher.network for teacher in self.teachers.values())):
@@ -268,5 +268,5 @@ def _refuse_remainder(left: Mapping[str, int]) -> None:
 
 def _weights(divisors: Mapping[str, int], context: ExecutionContext) -> dict[str, float]:
     """Return processes / (sum of a term's divisor over all processes): DDP takes the mean of their gradients."""
-    totals = processes.total(context.fabric, divisors.values())
+    totals = distributed.total(context.fabric, divisors.values())
     return {name: context.fabric.world_size / max(total, 1) for name, total in zip(divisors, totals, strict=True)}

@@ -11,24 +11,24 @@ from torch import Tensor, nn
 from ssil.core.classes import ClassTable
 from ssil.learning import losses
 from ssil.learning.batches import Mixed
-from ssil.learning.image_selection import all_but, hold_out_in_total, hold_out_per_class
 from ssil.learning.method import Count, Method, Momentum, Phase, Rate, Stage, TaskPlan, Temperature, Term, mean
 from ssil.learning.registry import register
 from ssil.learning.schedule import Training
 from ssil.learning.snapshot import MAIN, Scorer, Step, TaskState
+from ssil.learning.training_subsets import all_but, hold_out_in_total, hold_out_per_class
 from ssil.nn.heads import LinearHead
 from ssil.nn.network import Output
 
 
 def distillation_loss(step: Step, temperature: float) -> dict[str, Term]:
     """The loss of stage 1 (Sec. 3): (1 - lambda) CE + lambda GKD, with lambda = n / (n + m)."""
-    # m is at least 1: a task of more images of old classes alone would else not learn from its labels.
+    # A departure: m is at least 1, since a task that only brings images of old classes would else have no CE term.
     n, m = step.classes.old, max(step.classes.new, 1)
     share = n / (n + m)  # lambda; 0 in the first task
     terms = {"ce": mean((1 - share) * losses.cross_entropy(step.output.logits, step.labels))}
     if step.teachers:
-        # Eq. 1, not multiplied by temperature**2. The teacher's scores are corrected, the student's logits are not:
-        # corrections are never stacked, earlier ones act through distillation alone.
+        # Eq. 1, not multiplied by temperature**2. The teacher's scores are corrected, the student's logits are not.
+        # So corrections are never applied on top of each other: an earlier one acts through the teacher alone.
         terms["kd"] = mean(share * losses.gkd(step.output.logits, step.teachers["old"].scores, temperature))
     return terms
 
@@ -55,7 +55,7 @@ def reset_correction(state: TaskState) -> None:
 def bias_loss(step: Step, beta_penalty: float) -> dict[str, Term]:
     """The loss of stage 2 (Eq. 5): cross-entropy of the corrected scores."""
     terms = {"ce": mean(losses.cross_entropy(step.scores, step.labels))}
-    if beta_penalty:  # not in the paper: the authors' code adds 0.1 * beta**2 / 2
+    if beta_penalty:  # not in the paper: BiC's own code adds 0.1 * beta**2 / 2
         assert isinstance(step.scorer, Correction)
         terms["penalty"] = mean(beta_penalty * step.scorer.beta.square().view(1) / 2)
     return terms
@@ -84,19 +84,21 @@ def bic(
     them to the hold-out set, one of 2 a half; with 1 nothing is held out and nothing corrected.
 
     With SS-IL's settings for stage 2 (the defaults), beta moves by less than 0.07 in 200 epochs if the hold-out set
-    fits in one batch. The original's are `bias_lr` 0.1, `bias_momentum` 0.9, `beta_penalty` 0.1.
+    fits in one batch. Those of BiC's own code are `bias_lr` 0.1, `bias_momentum` 0.9, `beta_penalty` 0.1.
 
     Departures: held-out images are not augmented, so that their features are computed only once; incomplete batches
-    of them are used, since SS-IL's code, which drops them, may correct nothing; batch norm is in eval mode; the
-    learning rate falls before a milestone's epoch as everywhere here, not after it. The original's own milestones and
-    its weight decay by task are left out.
+    of them are used, since SS-IL's code, which drops them, may correct nothing; batch norm is in eval mode in stage 2;
+    the learning rate falls at the start of a milestone's epoch, as in all methods here, not at its end. The milestones
+    and the weight decay by task of BiC's own code are left out.
 
     Args:
         temperature: The T of distillation.
-        validation: The hold-out set. "per_class": equally many images of every class, from the second task on.
-            "original": in the first task too, so that no image held out later was trained on (with random
-            exemplars). "official", as SS-IL's code: a share of the memory in total, and as many of all new classes.
-        held_share: The share held out: of the smallest class and at least one image, or of the memory.
+        validation: The hold-out set. "per_class": the same number of images of every class, from the second task on.
+            "original", as BiC's own code: in the first task too, so that images held out later were never trained
+            on (if exemplars are chosen at random). "official", as SS-IL's code: a share of the memory, and the same
+            number of images of the new classes together.
+        held_share: The share held out: with "official" of the memory, otherwise of the smallest class, at least one
+            image of each class that has two.
         bias_epochs: The epochs of stage 2; by default twice those of stage 1.
         bias_lr: The learning rate of stage 2.
         bias_momentum: The momentum of stage 2.

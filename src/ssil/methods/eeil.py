@@ -8,7 +8,7 @@ from typing import Literal
 import torch
 
 from ssil.core.classes import ClassTable
-from ssil.learning import image_selection, losses
+from ssil.learning import losses, training_subsets
 from ssil.learning.batches import Mixed
 from ssil.learning.method import Count, Hook, Method, Phase, Rate, StepPosition, Temperature, Term, mean
 from ssil.learning.registry import register
@@ -80,7 +80,7 @@ def eeil(
             batches,
             training.tuning(30, of=40, lr=balanced_lr, milestones=(10, 20), wanted=balanced_epochs),  # SS-IL, Table S1
             teachers=("before_tuning",),
-            images=image_selection.balanced,
+            images=training_subsets.balanced,
             gradients=noise(schedule.epochs),
         )
         return (replace(main, teachers=("old",), keep_as="before_tuning"), balanced)

@@ -10,12 +10,12 @@ import torch
 from ssil.core.classes import ClassTable
 from ssil.learning import losses
 from ssil.learning.batches import Mixed
-from ssil.learning.image_selection import balanced
 from ssil.learning.method import Count, Method, Momentum, Phase, Rate, Stage, StepPosition, TaskPlan, Term, mean
 from ssil.learning.registry import register
 from ssil.learning.schedule import Training
 from ssil.learning.snapshot import Step, TaskState
 from ssil.learning.stages import k_means_centres, keep_old_rows, unit_features
+from ssil.learning.training_subsets import balanced
 from ssil.nn.heads import ProxyHead
 
 

@@ -117,7 +117,7 @@ def best_of_all(evidence: Evidence, k: int) -> list[Effect]:
 
 
 def newest_task(evidence: Evidence, _: int) -> list[Effect]:
-    """Claim 2: the share of old test images predicted as the newest task, for CE+GKD, FT and SS-IL."""
+    """Claim 2: the share of old classes' test images that are predicted as a class of the newest task."""
     biased = [_newest_share(evidence, line, MOST, inf) for line in (GKD, "FT")]
     return [*biased, _newest_share(evidence, "SS-IL", -inf, MOST)]
 

@@ -5,7 +5,7 @@ May import everything up to `benchmark`. Start reading in `checks.py`; `check_me
 from Python or as `ssil check my_file.py:my_method`.
 """
 
+from ssil.testing.check_runner import CheckOutcome, CheckResult, check_method, run_checks
 from ssil.testing.checks import CHECKS
-from ssil.testing.contract import CheckOutcome, CheckResult, check_method, run_checks
 
 __all__ = ["CHECKS", "CheckOutcome", "CheckResult", "check_method", "run_checks"]

@@ -122,7 +122,13 @@ def local_share(fabric: AnyFabric, indices: Tensor) -> Tensor:
 
 
 def gather(fabric: AnyFabric, rows: Tensor, count: int) -> Tensor:
-    """Return one row for each of `count` indices, in their order, from the rows of each process's `local_share`."""
+    """Return the rows of all processes as one tensor of `count` rows, the same in every process.
+
+    Args:
+        fabric: The processes.
+        rows: This process's rows, one for each index of its `local_share`.
+        count: The number of indices that were shared out; rows of indices that were given twice are dropped.
+    """
     if fabric.world_size == 1:
         return rows
     rows = rows.to(fabric.device).contiguous()

@@ -3,8 +3,8 @@
 import pytest
 
 from ssil.learning.registry import recipes
+from ssil.testing.check_runner import CheckOutcome, carry_out
 from ssil.testing.checks import CHECKS, Check, Trial, replay_batches_keep_their_ratio
-from ssil.testing.contract import CheckOutcome, carry_out
 
 WITHOUT_REPLAY = [
     "bic",

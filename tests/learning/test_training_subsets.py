@@ -10,9 +10,9 @@ from torch import Tensor
 from ssil.core.classes import ClassTable
 from ssil.core.randomness import Randomness
 from ssil.learning.batches import Pool
-from ssil.learning.image_selection import all_but, balanced, hold_out_in_total, hold_out_per_class
 from ssil.learning.memory import FixedBudget, GrowingBudget, Memory, MemoryBudget, by_class, random_selection, update
 from ssil.learning.method import ImageSelection
+from ssil.learning.training_subsets import all_but, balanced, hold_out_in_total, hold_out_per_class
 
 some = settings(max_examples=40, deadline=None)
 sizes = st.lists(st.integers(1, 40), min_size=1, max_size=4)

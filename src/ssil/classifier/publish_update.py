@@ -1,0 +1,137 @@
+"""Update a model directory: learn new images, refuse an update that costs too much, publish the new version."""
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ssil.classifier.classifier_settings import ClassifierSettings, make_settings
+from ssil.classifier.feature_extraction import trained_network
+from ssil.classifier.holdout import accuracy_drops
+from ssil.classifier.images import LabelledImages, load_images
+from ssil.classifier.model_directory import ModelDirectory, ModelVersion
+from ssil.classifier.update import Update, changed_settings, update
+from ssil.core.errors import RefusedError, UserError
+from ssil.data.file_validation import ProgressCallback
+from ssil.data.image_index import Remark
+from ssil.learning.task import Observer, ignore_progress
+from ssil.nn.backbones import find_backbone
+from ssil.nn.pretrained import Pretrained, read_pretrained
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How many points of accuracy an update may cost; None for any number."""
+
+    drop: float | None = None
+    """On all old classes together."""
+    class_drop: float | None = None
+    """On any single old class."""
+
+
+@dataclass(frozen=True)
+class PublishedUpdate:
+    """A version, the update that made it, and remarks on images that were left out."""
+
+    version: ModelVersion
+    update: Update
+    remarks: tuple[Remark, ...]
+
+
+def publish_update(
+    folder: Path,
+    images: str,
+    given: Mapping[str, Any],
+    limits: Limits | None = None,
+    *,
+    init: str | None = None,
+    minutes: float | None = None,
+    trusted: Sequence[str] = (),
+    on_progress: ProgressCallback | None = None,
+    observer: Observer = ignore_progress,
+) -> PublishedUpdate:
+    """Update a model, or make a first version, and publish it; if anything fails, the directory stays as it was.
+
+    Args:
+        folder: The model directory.
+        images: A folder with one sub-folder per class, a manifest or a store.
+        given: The settings that the user gave.
+        limits: The largest drops of accuracy with which the update is published.
+        init: First weights of a new model: a file, or a name on the hub.
+        minutes: Train for about this long instead of a number of epochs.
+        trusted: Methods and backbones from files that may be loaded.
+        on_progress: Called while the image files are validated.
+        observer: Called after every training step.
+
+    Raises:
+        UserError: The settings or the images are not valid.
+        RefusedError: A limit is exceeded.
+    """
+    if "memory" in given and given.get("memory_mb") is not None:
+        raise UserError("memory: give a number of images or of megabytes, not both")
+    directory = ModelDirectory(folder, [*trusted, *(str(given.get(kind)) for kind in ("method", "backbone"))])
+    weights = read_pretrained(init) if init and not directory.exists else None
+    if not directory.exists:
+        _check_settings(make_settings(given), weights)
+    arrived, remarks = load_images(images, on_progress)
+    with directory.locked():
+        before = directory.load() if directory.exists else None
+        if before and init:
+            raise UserError("init: the model has learnt already; first weights are for a new one")
+        settings = changed_settings(before.classifier.settings, given) if before else make_settings(given)
+        started = time.monotonic()
+        result = update(before.classifier if before else None, settings, arrived, observer, weights, minutes)
+        _check_limits(result, limits or Limits())
+        facts = _history_facts(images, arrived, result, time.monotonic() - started)
+        version = directory.publish_change(before, result.classifier, **facts)
+    return PublishedUpdate(version, result, remarks)
+
+
+def _check_settings(settings: ClassifierSettings, weights: Pretrained | None) -> None:
+    """Raise what is wrong with a new model's settings before thousands of images are read."""
+    settings.configured()
+    find_backbone(settings.backbone)
+    trained_network(settings, None, weights)
+
+
+def _check_limits(result: Update, limits: Limits) -> None:
+    old = result.known_classes
+    if not old or limits == Limits():
+        return
+    if result.before is None or result.after is None:
+        raise RefusedError(
+            "no old class has an image in the hold-out set, so its loss can't be measured; the model is as it was"
+        )
+    was, now = result.before.accuracy(old), result.after.accuracy(old)
+    if limits.drop is not None and was is not None and now is not None and was - now > limits.drop:
+        raise RefusedError(
+            f"accuracy on the old classes falls from {was:.1f} % to {now:.1f} %, by more than {limits.drop:g}; "
+            "the model is as it was"
+        )
+    for name, drop in accuracy_drops(result.before, result.after, old).items():
+        if limits.class_drop is not None and drop > limits.class_drop:
+            raise RefusedError(
+                f"accuracy on {name!r} falls by {drop:.1f} points, by more than {limits.class_drop:g}; "
+                "the model is as it was"
+            )
+
+
+def _history_facts(images: str, arrived: LabelledImages, result: Update, seconds: float) -> dict[str, Any]:
+    """Return the entry of an update in the history."""
+    known, names, after = result.known_classes, result.classifier.classes.names, result.after
+    return {
+        "images": images,
+        "new": [name for name in names if name not in known],
+        "more": [name for name in dict.fromkeys(name for _, name in arrived) if name in known],
+        "pictures": result.trained_images,
+        "epochs": result.epochs,
+        "seconds": round(seconds, 1),
+        "old_before": result.before.accuracy(known) if result.before else None,
+        "old_after": after.accuracy(known) if after else None,
+        "new_after": after.accuracy(set(names) - set(known)) if after else None,
+        "temperature": result.classifier.temperature,
+        "calibration_error": after.calibration_error if after else None,
+        "calibration_error_plain": result.after_unscaled.calibration_error if result.after_unscaled else None,
+        "score_gap": after.score_gap if after else None,
+    }
