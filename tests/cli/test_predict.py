@@ -1,5 +1,7 @@
 """`ssil predict` in a fresh process: it must not import what only training and reporting need."""
 
+import csv
+import io
 import json
 import subprocess
 import sys
@@ -60,3 +62,46 @@ def test_predict_imports_no_training_code(method: str, images: Path, tmp_path: P
         name for name in loaded if name in FORBIDDEN or name.startswith(tuple(f"{one}." for one in FORBIDDEN))
     ] == []
     assert [name for name in loaded if name.startswith("ssil.methods.")] == [f"ssil.methods.{method}"]
+
+
+@pytest.fixture(scope="module")
+def oddly_named_model(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """A model with a class whose name is a formula to a spreadsheet and a command to a terminal; and its images."""
+    root = tmp_path_factory.mktemp("odd")
+    images = tiny_classifiers.folder(root / "images", ["=1+\x1b[31m\n", "@bee"], 3)
+    small = ["--backbone", "resnet14", "--image-size", "8", "--grey", "--epochs", "1"]
+    assert main(["learn", str(root / "model"), str(images), *small]) == 0
+    return root / "model", images
+
+
+def test_an_image_on_standard_input(oddly_named_model: tuple[Path, Path]) -> None:
+    model, images = oddly_named_model
+    command = [sys.executable, "-m", "ssil", "predict", str(model), "-", "--top", "2"]
+    with next(images.rglob("*.png")).open("rb") as file:
+        answer = subprocess.check_output(command, stdin=file, text=True)
+    assert answer.startswith("-: ")
+    assert answer.count(" %") == 2
+
+
+def test_unknown_options_are_still_refused(
+    oddly_named_model: tuple[Path, Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["predict", str(oddly_named_model[0]), "a.png", "--tpo", "2"]) == 2
+    assert "--tpo" in capsys.readouterr().err
+
+
+def test_names_are_printed_as_text_on_one_line(
+    oddly_named_model: tuple[Path, Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    model, images = oddly_named_model
+    assert main(["predict", str(model), str(images), "--top", "2"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 6
+    assert all(line.isprintable() and "=1+\\x1b[31m" in line for line in lines)
+
+
+def test_no_cell_is_a_formula(oddly_named_model: tuple[Path, Path], capsys: pytest.CaptureFixture[str]) -> None:
+    model, images = oddly_named_model
+    assert main(["predict", str(model), str(images), "--top", "2", "--csv"]) == 0
+    rows = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
+    assert {row["class"] for row in rows} == {"'=1+\\x1b[31m\\n", "'@bee"}

@@ -100,7 +100,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _fail(message: str, code: int) -> int:
-    print(message, file=sys.stderr)
+    from ssil.cli.terminal import printable  # imports rich, which `ssil --help` need not
+
+    print(printable(message), file=sys.stderr)
     return code
 
 

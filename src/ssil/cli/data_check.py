@@ -2,9 +2,9 @@
 
 from cyclopts import App
 
-from ssil.cli.data_options import Choice, SourceName, Threads, require, safe, stored_images
+from ssil.cli.data_options import Choice, SourceName, Threads, require, stored_images
 from ssil.cli.progress import counting
-from ssil.cli.terminal import Json, json_line
+from ssil.cli.terminal import Json, json_line, printable
 from ssil.core.errors import UserError
 from ssil.data.assemble import class_remarks
 from ssil.data.file_validation import ProgressCallback
@@ -33,7 +33,7 @@ def check(source: SourceName, /, *, choice: Choice | None = None, threads: Threa
         if json:
             json_line(**remark._asdict())
         else:
-            print(f"{safe(remark.path)}: {safe(remark.reason)}")
+            print(f"{printable(remark.path)}: {printable(remark.reason)}")
     if json:
         json_line(images=images, faults=faults)
     elif not faults:

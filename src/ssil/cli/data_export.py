@@ -7,6 +7,7 @@ from cyclopts import App, Parameter
 
 from ssil.cli.data_options import DataRoot
 from ssil.cli.progress import counting
+from ssil.cli.terminal import printable
 from ssil.data.data_settings import DataSettings
 from ssil.data.load import load
 from ssil.data.png_export import export_png
@@ -34,4 +35,4 @@ def export(
         dataset = load(DataSettings(dataset=name, data_root=data_root), on_progress=progress)
     with counting("writing") as progress:
         export_png(dataset, out, progress)
-    print(f"{len(dataset.train):,} training and {len(dataset.test):,} test images in {out}")
+    print(f"{len(dataset.train):,} training and {len(dataset.test):,} test images in {printable(out)}")

@@ -11,6 +11,7 @@ from cyclopts import App, Parameter
 
 from ssil.cli.data_options import Choice, SourceName, Threads, rows_of, stored_images, used_images
 from ssil.cli.progress import counting
+from ssil.cli.terminal import printable
 from ssil.core.errors import UserError
 from ssil.data.dataset import Dataset
 from ssil.data.image_index import DEFAULT_PREPROCESSING, Files, ImageIndex
@@ -44,10 +45,12 @@ def list_images(
     with counting("reading") as progress:
         index, dataset = used_images(source, choice or Choice(), progress, threads)
     _write(out, index, dataset)
-    print(f"{len(dataset.train):,} training and {len(dataset.test):,} test images in {out}")
-    print(_usage(out, index))
+    print(f"{len(dataset.train):,} training and {len(dataset.test):,} test images in {printable(out)}")
+    print(printable(_usage(out, index)))
     if missing := _not_in_a_table(index):
-        print(f"a table does not tell of {index.name}'s {', '.join(missing)}: these will be as for photographs")
+        print(
+            f"a table does not tell of {printable(index.name)}'s {', '.join(missing)}: these will be as for photographs"
+        )
 
 
 def _write(out: Path, index: ImageIndex, dataset: Dataset) -> None:

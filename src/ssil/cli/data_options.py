@@ -8,8 +8,8 @@ from typing import Annotated, TypeVar
 import numpy as np
 from cyclopts import Parameter
 from rich.console import Console
-from rich.markup import escape
 
+from ssil.cli.terminal import plain
 from ssil.core.errors import UserError, did_you_mean
 from ssil.core.settings import validated
 from ssil.data.assemble import assemble
@@ -100,20 +100,11 @@ def stored_images(source: Source) -> tuple[StoredImages, Rows] | None:
     return (source, rows) if isinstance(source, StoredImages) else None
 
 
-def safe(text: str) -> str:
-    r"""Return text for a terminal, on one line.
-
-    >>> safe("né[0m"), safe("\x1b[0m\n")
-    ('né[0m', '\\x1b[0m\\n')
-    """
-    return "".join(one if one.isprintable() else one.encode("unicode_escape").decode() for one in text)
-
-
 def print_remarks(screen: Console, remarks: Iterable[Remark], rest: str) -> None:
     """Print the first remarks, one per line; `rest` says where the others are."""
     remarks = list(remarks)
     for remark in remarks[:MAX_REMARKS]:
-        screen.print(f"  {escape(safe(remark.path))}: {escape(safe(remark.reason))}")
+        screen.print(f"  {plain(remark.path)}: {plain(remark.reason)}")
     if len(remarks) > MAX_REMARKS:
         screen.print(f"  and {len(remarks) - MAX_REMARKS:,} more{rest}")
 

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Annotated
 
 from cyclopts import App, Parameter
-from rich.markup import escape
 
 from ssil.cli.data_options import (
     Choice,
@@ -17,7 +16,7 @@ from ssil.cli.data_options import (
     print_remarks,
 )
 from ssil.cli.progress import counting
-from ssil.cli.terminal import Json, console, json_line
+from ssil.cli.terminal import Json, console, json_line, plain
 from ssil.data.assemble import class_remarks
 from ssil.data.store import writer
 from ssil.data.store.format import REFUSED, STORE
@@ -77,9 +76,9 @@ def _kept(out: Path) -> str:
 def _summary(store: Store, was_complete: bool) -> None:
     screen, facts = console(), store.facts
     if was_complete:
-        screen.print(f"{escape(str(store.path))} was complete already; nothing was left to do")
+        screen.print(f"{plain(store.path)} was complete already; nothing was left to do")
     share = f"{100 * facts.bytes_after / max(facts.bytes_before, 1):.0f} %"
-    screen.print(f"[bold]{facts.images:,} images[/] of {len(facts.classes):,} classes in {escape(str(store.path))}")
+    screen.print(f"[bold]{facts.images:,} images[/] of {len(facts.classes):,} classes in {plain(store.path)}")
     screen.print(f"{format_bytes(facts.bytes_before)} before, {format_bytes(facts.bytes_after)} now ({share})")
     remarks = (*store.remarks(), *class_remarks(store.image_index(), store.source.validation()))
     for title, which in (("left out", True), ("worth a look", False)):

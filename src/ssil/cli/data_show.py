@@ -7,7 +7,6 @@ from typing import Annotated, Any
 import numpy as np
 from cyclopts import App, Parameter
 from numpy.typing import NDArray
-from rich.markup import escape
 from rich.table import Table
 
 from ssil.cli.data_options import (
@@ -15,11 +14,10 @@ from ssil.cli.data_options import (
     SourceName,
     chosen_images,
     print_remarks,
-    safe,
     stored_images,
 )
 from ssil.cli.progress import counting
-from ssil.cli.terminal import Json, console, json_line
+from ssil.cli.terminal import Json, console, json_line, plain
 from ssil.core.errors import UserError
 from ssil.data.contact_sheet import contact_sheet, spread
 from ssil.data.decode import UnreadableError, measure
@@ -106,7 +104,7 @@ def _range(values: NDArray[np.integer[Any]]) -> dict[str, float] | None:
 def _print(index: ImageIndex, numbers: Numbers) -> None:
     screen, table = console(), Table.grid(padding=(0, 2, 0, 0))
     for title, text in _lines(index, numbers):
-        table.add_row(f"[bold]{title}[/]", escape(safe(text)))
+        table.add_row(f"[bold]{title}[/]", plain(text))
     screen.print(table)
     if index.remarks:
         screen.print(f"[bold]remarks[/]: {len(index.remarks):,}")

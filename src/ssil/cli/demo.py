@@ -67,7 +67,10 @@ def demo(*, out: Annotated[Path, Parameter(help="where runs and figures go")] = 
     confusion = save(task_confusion([records[0], records[-1]]), out / "confusion.png")
     screen = console()
     screen.print(accuracy_table(records), "", *findings(records), "", sep="\n")
-    screen.print(f"figures: {curves}, {confusion}\nall numbers: ssil show {' '.join(str(out / m) for m in METHODS)}")
+    screen.print(
+        f"figures: {curves}, {confusion}\nall numbers: ssil show {' '.join(str(out / m) for m in METHODS)}",
+        markup=False,
+    )
 
 
 def accuracy_table(records: Sequence[Record]) -> Table:

@@ -6,12 +6,11 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from cyclopts import App, Parameter
-from rich.markup import escape
 from rich.table import Table
 
 from ssil.benchmark.record import read_record
 from ssil.benchmark.results import Run
-from ssil.cli.terminal import Json, console, json_line, table
+from ssil.cli.terminal import Json, console, json_line, plain, table
 from ssil.reporting.difference import Difference, difference
 from ssil.reporting.headline_table import COLUMNS
 
@@ -44,7 +43,7 @@ def diff(
         console().print("no difference")
     else:
         screen = console()
-        screen.print(f"A: {escape(str(first))}\nB: {escape(str(second))}")
+        screen.print(f"A: {plain(first)}\nB: {plain(second)}")
         screen.print("", *(line for part in _tables(found) for line in (part, "")), *_sentences(found), sep="\n")
 
 
@@ -58,7 +57,7 @@ def _tables(found: Difference) -> Iterator[Table]:
 def _settings(settings: dict[str, tuple[Any, Any]]) -> Table:
     shown = table("setting", "A", "B", words=3)
     for name, values in settings.items():
-        shown.add_row(escape(name), *(escape(_short(value)) for value in values))
+        shown.add_row(plain(name), *(plain(_short(value)) for value in values))
     return shown
 
 

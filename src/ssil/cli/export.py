@@ -51,4 +51,4 @@ def export(
     except OSError as error:
         raise UserError(f"out: {out} can't be written ({error.strerror}); give another") from None
     shape = f"{size} x {size} x {channels}"
-    console().print(f"{out}: version {found.number}, {known.classes.seen} classes, images of {shape}")
+    console().print(f"{out}: version {found.number}, {known.classes.seen} classes, images of {shape}", markup=False)

@@ -92,7 +92,7 @@ def grid(
         folders = [root / cell.folder for cell in cells if cell.scenario == scenario and finished_record(cell, root)]
         if folders:
             screen.print(seed_table(find_runs(folders), scenario))
-    screen.print(f"kept in {root} (see: ssil report {root} --out report)")
+    screen.print(f"kept in {root} (see: ssil report {root} --out report)", markup=False)
     if not complete:
         raise SystemExit(1)
 

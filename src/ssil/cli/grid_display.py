@@ -18,7 +18,7 @@ from ssil.benchmark.record import Record
 from ssil.benchmark.results import Run, estimate, variants
 from ssil.cli.interrupts import Interrupts, explained_interrupt
 from ssil.cli.progress import progress_display
-from ssil.cli.terminal import console, duration, table
+from ssil.cli.terminal import console, duration, plain, printable, table
 from ssil.core.errors import UserError
 from ssil.learning.metrics import newest_share
 
@@ -69,7 +69,7 @@ def _run_all(
         outcomes = cluster.run_cells(cells, root, progress) if cluster else run_cells(cells, root, jobs, progress)
     failed = [outcome for outcome in outcomes if outcome.code]
     for outcome in failed:
-        print(f"failed: {outcome.cell.folder}: {outcome.reason}", file=sys.stderr)
+        print(f"failed: {outcome.cell.folder}: {printable(outcome.reason)}", file=sys.stderr)
     return not failed
 
 
@@ -160,7 +160,7 @@ class GridProgress(GridObserver):
         rows = table("run", "state", "task", "top-1", "time", words=2)
         recent = [(one.cell, self._end(one).partition(",")[0].partition(" (")[0]) for one in self.outcomes[-RECENT:]]
         for cell, state in [*recent, *((cell, "[bold]running") for cell in [*self.running])]:
-            rows.add_row(str(cell.folder), state, *self._newest(cell), duration(self._seconds(cell)))
+            rows.add_row(plain(cell.folder), state, *self._newest(cell), duration(self._seconds(cell)))
         return Group(rows, self._status())
 
 
@@ -168,7 +168,7 @@ def seed_table(runs: Sequence[Run], title: str) -> Table:
     """Return a table of means and standard deviations over the seeds, one row per variant."""
     rows = table("run", "seeds", "average top-1", "average top-5", "last top-1", "on newest task", title=title)
     for name, members in variants(runs).items():
-        rows.add_row(name, str(len(members)), *_seed_cells([run.record for run in members]))
+        rows.add_row(plain(name), str(len(members)), *_seed_cells([run.record for run in members]))
     return rows
 
 

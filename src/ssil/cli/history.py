@@ -5,7 +5,7 @@ from typing import Any
 
 from cyclopts import App
 
-from ssil.cli.terminal import Json, Model, console, json_line, percent, table
+from ssil.cli.terminal import Json, Model, console, json_line, percent, plain, table
 
 app = App(
     name="history",
@@ -32,7 +32,9 @@ def history(model: Model, /, *, json: Json = False) -> None:
         label = f"{number} (current)" if number == current else str(number)
         accuracies = (entry.get(name) for name in ("old_before", "old_after", "new_after"))
         when, parent, images = (str(entry.get(name) or "-") for name in ("time", "parent", "pictures"))
-        shown.add_row(label, parent, when, _change(entry), images, *map(percent, accuracies))
+        shown.add_row(
+            label, plain(parent), plain(when), plain(_change(entry)), plain(images), *map(percent, accuracies)
+        )
     console().print(shown)
 
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import App, Parameter
 
-from ssil.cli.terminal import Json, Model, Trust, Version, console, json_line, percent, require_plotly, table
+from ssil.cli.terminal import Json, Model, Trust, Version, console, json_line, percent, plain, require_plotly, table
 
 if TYPE_CHECKING:
     from ssil.classifier.holdout import HoldoutResult
@@ -54,16 +54,15 @@ def inspect(
     if json:
         json_line(**summary, classes=rows)
         return
-    screen = console()
-    settings = known.settings
-    screen.print(
-        f"[bold]{model}[/], version {found.number} of {', '.join(map(str, directory.numbers()))}: {len(rows)} classes, "
-        f"{settings.method} on {settings.backbone} at {settings.image_size} pixels, {summary['bytes'] / 1e6:.1f} MB"
-    )
+    screen, settings = console(), known.settings
+    versions = f"version {found.number} of {', '.join(map(str, directory.numbers()))}"
+    learner = plain(f"{settings.method} on {settings.backbone} at {settings.image_size} pixels")
+    size = f"{summary['bytes'] / 1e6:.1f} MB"
+    screen.print(f"[bold]{plain(model)}[/], {versions}: {len(rows)} classes, {learner}, {size}")
     shown = table("class", "since update", "exemplars", "hold-out images", "hold-out accuracy")
     for row in rows:
         counts = (str(row[key]) for key in ("arrived", "exemplars", "quiz"))
-        shown.add_row(row["class"], *counts, percent(row["accuracy"], decimals=0))
+        shown.add_row(plain(row["class"]), *counts, percent(row["accuracy"], decimals=0))
     screen.print(shown)
 
 

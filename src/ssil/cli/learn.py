@@ -12,7 +12,18 @@ from ssil.classifier.classifier_settings import ClassifierSettings, make_setting
 from ssil.cli.flags import FlagStyle, parsed, with_flags
 from ssil.cli.interrupts import Interrupts
 from ssil.cli.progress import progress_display
-from ssil.cli.terminal import Json, Model, Trust, console, duration, json_line, percent, require_plotly, table
+from ssil.cli.terminal import (
+    Json,
+    Model,
+    Trust,
+    console,
+    duration,
+    json_line,
+    percent,
+    printable,
+    require_plotly,
+    table,
+)
 
 if TYPE_CHECKING:
     from ssil.classifier.publish_update import PublishedUpdate
@@ -131,7 +142,7 @@ def _progress(silent: bool) -> Iterator[tuple[Callable[[int, int], None], "Obser
 
 def _print_remarks(published: "PublishedUpdate", file: TextIO) -> None:
     for remark in published.remarks[:MAX_LISTED]:
-        print(f"{remark.path}: {remark.reason}", file=file)
+        print(f"{printable(remark.path)}: {printable(remark.reason)}", file=file)
     if len(published.remarks) > MAX_LISTED:
         print(f"... and {len(published.remarks) - MAX_LISTED} more such remarks", file=file)
 
@@ -151,7 +162,7 @@ def _print_summary(model: Path, published: "PublishedUpdate") -> None:
     if entry["calibration_error"] is not None:
         plain = f" ({entry['calibration_error_plain']:.0f} before it was adjusted)" if entry["temperature"] != 1 else ""
         screen.print(f"confidence is off by {entry['calibration_error']:.0f} points on average{plain}")
-    screen.print(f"kept in {model} (see: ssil inspect {model}; ssil predict {model} IMAGE)")
+    screen.print(f"kept in {model} (see: ssil inspect {model}; ssil predict {model} IMAGE)", markup=False)
 
 
 def _print_drops(update: "Update") -> None:

@@ -2,17 +2,21 @@
 
 import csv as csv_files
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import App, Parameter
 
-from ssil.cli.terminal import Json, Model, Trust, Version, json_line
+from ssil.cli.terminal import Json, Model, Trust, Version, json_line, printable
 from ssil.core.errors import UserError
 
 if TYPE_CHECKING:
     from ssil.classifier.prediction import Prediction
 
 UNKNOWN = "unknown"
+
+FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
+"""The first characters of a cell that a spreadsheet takes for a formula."""
 
 app = App(
     name="predict",
@@ -30,9 +34,9 @@ Examples:
 @app.default
 def predict(
     model: Model,
-    images: Annotated[str, Parameter(help="a file, a folder, or -; and more of them")],
+    images: Annotated[str, Parameter(allow_leading_hyphen=True, help="a file, a folder, or -; and more of them")],
     /,
-    *more: str,
+    *more: Annotated[str, Parameter(allow_leading_hyphen=True)],
     top: Annotated[int, Parameter(help="how many classes to name")] = 1,
     unknown: Annotated[float, Parameter(help='say "unknown" where no class has this probability')] = 0.0,
     version: Version = None,
@@ -43,6 +47,9 @@ def predict(
     """Classify images, with probabilities."""
     if top < 1 or not 0 <= unknown <= 1:
         raise UserError("top: give 1 or more; unknown: give a probability from 0 to 1")
+    for name in (images, *more):
+        if name.startswith("-") and name != "-" and not Path(name).exists():
+            raise UserError(f"unknown option {name!r}; see `ssil predict --help`")
     from ssil.classifier.model_directory import ModelDirectory  # imports torch
     from ssil.classifier.prediction import predict
     from ssil.classifier.prediction_inputs import read_inputs
@@ -53,7 +60,7 @@ def predict(
         for prediction in predict(classifier, batch, top):
             printer.print(prediction)
         for remark in remarks:
-            print(f"{remark.path}: {remark.reason}", file=sys.stderr)
+            print(f"{printable(remark.path)}: {printable(remark.reason)}", file=sys.stderr)
         unreadable += len(remarks)
     if unreadable:
         raise SystemExit(1)
@@ -76,6 +83,18 @@ class _Printer:
         if self.form == "json":
             json_line(picture=name, classes=[{"class": label, "probability": p} for label, p in ranking])
         elif self.form == "csv":
-            self.csv.writerows([name, rank, label, f"{p:.4f}"] for rank, (label, p) in enumerate(ranking, 1))
+            self.csv.writerows(
+                [csv_cell(name), rank, csv_cell(label), f"{p:.4f}"] for rank, (label, p) in enumerate(ranking, 1)
+            )
         else:
-            print(f"{name}: {', '.join(f'{label} {100 * p:.1f} %' for label, p in ranking)}", flush=True)
+            named = ", ".join(f"{label} {100 * p:.1f} %" for label, p in ranking)
+            print(printable(f"{name}: {named}"), flush=True)
+
+
+def csv_cell(text: str) -> str:
+    r"""Return a name for a CSV file: control characters are escaped, and what a spreadsheet computes has a quote first.
+
+    >>> csv_cell("ant"), csv_cell("=1+1"), csv_cell("-"), csv_cell("a\nb")
+    ('ant', "'=1+1", '-', 'a\\nb')
+    """
+    return f"'{printable(text)}" if text.startswith(FORMULA_STARTS) and text != "-" else printable(text)

@@ -16,7 +16,7 @@ from rich.constrain import Constrain
 from rich.live import Live
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-from ssil.cli.terminal import console
+from ssil.cli.terminal import console, printable
 
 INTERVAL = 5.0
 """Seconds between two plain lines about work that is not finished."""
@@ -104,7 +104,7 @@ class PlainLines(ProgressDisplay):
     def log(self, text: str) -> None:
         """Print `text`."""
         self._printed = time.monotonic()
-        print(text, file=self.file, flush=True)
+        print(printable(text, keep="\n"), file=self.file, flush=True)
 
     message = log
 

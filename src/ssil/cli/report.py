@@ -7,7 +7,7 @@ from typing import Annotated
 from cyclopts import App, Parameter
 
 from ssil.benchmark.results import find_runs
-from ssil.cli.terminal import require_plotly
+from ssil.cli.terminal import printable, require_plotly
 from ssil.core.errors import UserError
 from ssil.core.files import replacing
 
@@ -38,7 +38,7 @@ def report(
     given = find_runs([directory, *more])
     for path in (directory, *more):
         if not any(run.folder.is_relative_to(path) for run in given):
-            print(f"{path} is left out: it has no record yet", file=sys.stderr)
+            print(f"{printable(path)} is left out: it has no record yet", file=sys.stderr)
     found = sections(given)
     files = {"index.html": page(found), **tables(found)}
     try:
@@ -48,4 +48,4 @@ def report(
     except OSError as error:
         raise UserError(f"out: {out} can't be written ({error.strerror}); give another directory") from None
     runs, size = sum(len(section.runs) for section in found), len(files["index.html"].encode()) / 1e6
-    print(f"{runs} runs in {out / 'index.html'} ({size:.1f} MB); tables: {', '.join(list(files)[1:])}")
+    print(f"{runs} runs in {printable(out / 'index.html')} ({size:.1f} MB); tables: {', '.join(list(files)[1:])}")

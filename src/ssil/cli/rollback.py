@@ -33,4 +33,4 @@ def rollback(
     with directory.locked():
         directory.load(version)
         directory.point_to(version)
-    console().print(f"{model}: version {version} is the current one (it was {before or 'not known'})")
+    console().print(f"{model}: version {version} is the current one (it was {before or 'not known'})", markup=False)

@@ -16,7 +16,7 @@ from ssil.benchmark.tracking.tracker import Tracker, tracker
 from ssil.cli.interrupts import Interrupts, explained_interrupt, what_a_run_keeps
 from ssil.cli.progress import Speed, progress_display
 from ssil.cli.run_tables import run_table, run_title, summary_line, task_line, task_table
-from ssil.cli.terminal import console, json_line
+from ssil.cli.terminal import console, json_line, plain
 from ssil.learning.execution import keep_freed_memory
 from ssil.learning.snapshot import MAIN
 from ssil.learning.task import ProgressReport
@@ -99,7 +99,7 @@ class RunProgress(RunObserver, ExitStack):
         if self.runs_table:
             return self.runs_table(self.records)
         record = self.records[-1]
-        return Group(f"[bold]{run_title(record)}", task_table(record, last=max(1, height - 10)))
+        return Group(f"[bold]{plain(run_title(record))}", task_table(record, last=max(1, height - 10)))
 
 
 class JsonRunProgress(RunProgress):
@@ -139,7 +139,7 @@ def _is_first_process() -> bool:
 def _tracker(config: RunConfig, json: bool) -> Tracker | None:
     tracked = tracker(config, lambda line: print(line, file=sys.stderr)) if _is_first_process() else None
     if tracked and not json:
-        console().print(f"tracked by {config.track} (see: {tracked.backend.viewer})")
+        console().print(f"tracked by {config.track} (see: {tracked.backend.viewer})", markup=False)
     return tracked
 
 
@@ -157,9 +157,9 @@ def _folder(scorer: str, out: Path | None) -> Path | None:
 
 def _print_results(records: Mapping[str, Record], out: Path | None, state: str) -> None:
     screen, main = console(), records[MAIN]
-    screen.print(f"[bold]{run_title(main)}", task_table(main), summary_line(main), sep="\n")
+    screen.print(f"[bold]{plain(run_title(main))}", task_table(main), summary_line(main), sep="\n")
     if len(records) > 1:
         names = {str(_folder(scorer, out) or scorer): record for scorer, record in records.items()}
         screen.print("", "one training, scored in several ways:", run_table(names), sep="\n")
     if out:
-        screen.print(f"{state}; kept in {out} (see: ssil show {out})")
+        screen.print(f"{state}; kept in {out} (see: ssil show {out})", markup=False)

@@ -6,7 +6,7 @@ from rich.table import Table
 
 from ssil.benchmark.record import Record, Summary, TaskRecord, summarise
 from ssil.benchmark.results import describe_budget
-from ssil.cli.terminal import duration, table
+from ssil.cli.terminal import duration, plain, table
 from ssil.learning.metrics import newest_share
 
 
@@ -70,7 +70,7 @@ def run_table(records: Mapping[str, Record]) -> Table:
     """
     rows = table("run", "method", "tasks", "top-1", "top-5", "last", "forgets", "newest", words=2)
     for name, record in records.items():
-        rows.add_row(name, record.label, *_run_cells(record))
+        rows.add_row(plain(name), plain(record.label), *_run_cells(record))
     return rows
 
 

@@ -15,7 +15,7 @@ from rich.table import Table
 
 from ssil.benchmark.record import Record, read_predictions, read_record
 from ssil.cli.run_tables import run_table, run_title, summary_of, task_table
-from ssil.cli.terminal import Json, console, json_line, table
+from ssil.cli.terminal import Json, console, json_line, plain, table
 from ssil.core.errors import UserError
 from ssil.learning.metrics import Evaluation, backward_transfer, evaluate_run, newest_share
 
@@ -87,7 +87,7 @@ def _print_tables(records: Mapping[str, Record], metrics: bool) -> None:
     screen = console()
     screen.print(run_table(_shortened(records)), LEGEND, sep="\n")
     for folder, record in records.items():
-        screen.print(f"\n[bold]{folder}[/]: {run_title(record)}")
+        screen.print(f"\n[bold]{plain(folder)}[/]: {plain(run_title(record))}")
         if record.tasks:
             heading = f"predicted task after task {len(record.tasks)}, in % of each true task's images"
             screen.print(task_table(record), heading, _confusion_table(record), sep="\n")
@@ -115,14 +115,14 @@ def _print_metrics(screen: Console, folder: str, record: Record) -> None:
     try:
         evaluations = _evaluations(folder, record)
     except UserError as error:
-        screen.print(f"no intervals, calibration, scores and classes: {error}")
+        screen.print(f"no intervals, calibration, scores and classes: {error}", markup=False)
     else:
         screen.print(_hardest_classes(record, evaluations[-1]), _metrics_table(evaluations), sep="\n")
 
 
 def _hardest_classes(record: Record, last: Evaluation) -> str:
     tested = [pair for pair in zip(last.class_top1, record.class_names, strict=False) if not isnan(pair[0])]
-    return f"hardest classes: {', '.join(f'{name} {top1:.1f} %' for top1, name in sorted(tested)[:HARDEST])}"
+    return f"hardest classes: {', '.join(f'{plain(name)} {top1:.1f} %' for top1, name in sorted(tested)[:HARDEST])}"
 
 
 def _metrics_table(evaluations: Sequence[Evaluation]) -> Table:

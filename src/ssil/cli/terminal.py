@@ -9,7 +9,8 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 from rich.box import SIMPLE_HEAD
 from rich.cells import cell_len
-from rich.console import Console, ConsoleOptions, RenderResult
+from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+from rich.markup import escape
 from rich.table import Column, Table
 
 from ssil.core.errors import UserError
@@ -35,15 +36,43 @@ CLOSE_COLUMNS = 12
 """A table of more columns than this has one space between them instead of two."""
 
 
+def printable(text: object, keep: str = "") -> str:
+    r"""Return text for a terminal: characters that control one, or reverse its direction, are escaped.
+
+    Args:
+        text: The text, or a value such as a path. A file's name may hold any character, and so may a class's.
+        keep: Control characters that stay as they are.
+
+    >>> printable("né[0m"), printable("\x1b[0m\n"), printable("a\u202eb\n", keep="\n")
+    ('né[0m', '\\x1b[0m\\n', 'a\\u202eb\n')
+    """
+    return "".join(
+        one if one.isprintable() or one in keep else one.encode("unicode_escape").decode() for one in str(text)
+    )
+
+
+def plain(text: object) -> str:
+    r"""Return text that a console prints as it is: neither markup nor control characters take effect.
+
+    >>> plain("[/b]\x1b")
+    '\\[/b]\\x1b'
+    """
+    return escape(printable(text))
+
+
 class _Console(Console):
-    """A console that never cuts lines: a terminal wraps those that are too long."""
+    """A console that never cuts lines: a terminal wraps those that are too long. Control characters are escaped."""
 
     def print(self, *objects: Any, crop: bool = False, **options: Any) -> None:
-        super().print(*objects, crop=crop, **options)
+        shown = (printable(one, keep="\n") if isinstance(one, str) else one for one in objects)
+        super().print(*shown, crop=crop, **options)
 
 
 class _Table(Table):
-    """A table that is never narrower than its cells need, even if the terminal is."""
+    """A table that is never narrower than its cells need, even if the terminal is. Control characters are escaped."""
+
+    def add_row(self, *cells: RenderableType | None, **options: Any) -> None:
+        super().add_row(*(printable(cell, keep="\n") if isinstance(cell, str) else cell for cell in cells), **options)
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         needed = sum(map(self._least_width, self.columns)) + (len(self.columns) - 1) * (1 + self.padding[1])
