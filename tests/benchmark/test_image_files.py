@@ -1,6 +1,9 @@
 """Runs on image files: where they are kept changes nothing; what was left out is told."""
 
+import os
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +12,7 @@ import pytest
 from PIL import Image
 
 from ssil import RunConfig, run
-from ssil.benchmark.record import Record
+from ssil.benchmark.record import Record, read_record
 from ssil.core.errors import UserError
 
 
@@ -45,6 +48,18 @@ def learn(photos: Path, **settings: Any) -> Record:
             **settings,
         )
     )
+
+
+@pytest.mark.parametrize("flags", [(), ("--threads", "2")], ids=["default", "asked"])
+def test_training_keeps_its_threads_on_a_folder_that_was_never_seen(
+    photos: Path, tmp_path: Path, flags: tuple[str, ...]
+) -> None:
+    out, small = tmp_path / "run", ("--image-size", "8", "--tasks", "1", "--backbone", "resnet14", "--epochs", "1")
+    arguments = ["run", "--dataset", str(photos), "--method", "ft", *small, "--out", str(out), *flags]
+    environment = {"PYTHONPATH": os.pathsep.join(sys.path), "OMP_NUM_THREADS": "1" if flags else "2"}
+    command = [sys.executable, "-m", "ssil", *arguments]
+    subprocess.run(command, env=os.environ | environment, check=True, capture_output=True)  # decodes every image
+    assert read_record(out).provenance["threads"] == 2
 
 
 def results(record: Record) -> list[dict[str, Any]]:

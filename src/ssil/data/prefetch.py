@@ -4,10 +4,11 @@ import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from functools import cache, partial
+from functools import cache
 from typing import TypeVar
 
 import torch
+from threadpoolctl import threadpool_limits
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -24,7 +25,16 @@ def decoding_pool(threads: int) -> ThreadPoolExecutor:
 
     Inside these threads torch uses one thread only.
     """
-    return ThreadPoolExecutor(threads, "decode", initializer=partial(torch.set_num_threads, 1))
+    return ThreadPoolExecutor(threads, "decode", initializer=_start_no_other_threads)
+
+
+def _start_no_other_threads() -> None:
+    """Let torch use one thread inside the calling thread.
+
+    `torch.set_num_threads` would also change the number for every thread in which torch was not used yet.
+    """
+    torch.get_num_threads()  # initialises torch for this thread, which later would lift the limit
+    threadpool_limits(1, user_api="openmp")
 
 
 def prefetch(
