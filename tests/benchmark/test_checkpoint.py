@@ -54,29 +54,29 @@ def test_a_part_may_stay_as_it_is(tmp_path: Path) -> None:
 @pytest.mark.parametrize("call", ["fsync", "replace", "unlink"])
 @pytest.mark.parametrize("nth", range(1, 7))
 def test_there_is_always_one_whole_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: str, nth: int) -> None:
-    """However far a save came: three files to write (flushed with their folder), renamed, two to remove."""
+    """However far a save came: three files to write (old parts removed, flushed with their folder), two to remove."""
     checkpoints = Checkpoints(tmp_path)
     checkpoints.save(*state(1))
     left = nth
     target = os if call == "fsync" else Path
     real = getattr(target, call)
 
-    def until(*arguments: object) -> object:
+    def until(*arguments: object, **named: object) -> object:
         nonlocal left
         left -= 1
         if not left:
             raise CrashError
-        return real(*arguments)
+        return real(*arguments, **named)
 
     with monkeypatch.context() as patch:
         patch.setattr(target, call, until)
         try:
             checkpoints.save(*state(2))
         except CrashError:
-            renamed = {"fsync": 6, "replace": 4, "unlink": 1}[call]
+            renamed = {"fsync": 6, "replace": 4, "unlink": 4}[call]
             assert number(tmp_path) == (1 if nth < renamed else 2)
         else:
-            assert nth > {"fsync": 6, "replace": 3, "unlink": 2}[call]
+            assert nth > {"fsync": 6, "replace": 3, "unlink": 5}[call]
             assert number(tmp_path) == 2
     checkpoints.save(*state(3))
     assert number(tmp_path) == 3

@@ -1,13 +1,24 @@
 import os
 import stat
+from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
 from typing import NoReturn
 
 import pytest
 
+from ssil.core import files
 from ssil.core.errors import UserError
-from ssil.core.files import checksum, locked, replacing, write_atomic, write_json
+from ssil.core.files import (
+    append_line,
+    checksum,
+    create_folder,
+    locked,
+    read_file,
+    replacing,
+    write_atomic,
+    write_json,
+)
 
 
 class CrashError(Exception):
@@ -83,3 +94,40 @@ def test_a_locked_directory_is_refused_and_its_lock_file_stays(tmp_path: Path) -
     assert [file.name for file in folder.iterdir()] == ["lock"]
     with locked(folder, "run", ours=True):
         pass
+
+
+@pytest.mark.parametrize("name", ["file", ".file.part"])
+def test_a_link_is_not_written_through(tmp_path: Path, name: str) -> None:
+    (tmp_path / "victim").write_text("precious")
+    (tmp_path / name).symlink_to("victim")
+    with suppress(UserError):
+        write_atomic(tmp_path / "file", b"new")
+    assert (tmp_path / "victim").read_text() == "precious"
+
+
+def test_only_regular_files_are_replaced_appended_to_and_read(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "link").symlink_to("missing")
+    for name in ("pipe", "link"):
+        with pytest.raises(UserError, match=f"^file: .*{name} is no regular file; "):
+            write_atomic(tmp_path / name, b"new")
+        with pytest.raises(OSError, match=name):
+            append_line(tmp_path / name, "new")
+        with pytest.raises(OSError, match=name):
+            read_file(tmp_path / name)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["link", "pipe"]
+
+
+def test_a_lock_with_content_is_somebody_elses(tmp_path: Path) -> None:
+    (tmp_path / "lock").write_text("my notes")
+    with pytest.raises(UserError, match="lock is no lock of ssil's"), locked(tmp_path, "run", ours=True):
+        pass
+    assert (tmp_path / "lock").read_text() == "my notes"
+
+
+def test_new_folders_are_flushed_in_those_above_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    flushed = list[Path]()
+    monkeypatch.setattr(files, "flush_folder", flushed.append)
+    create_folder(tmp_path / "a" / "b")
+    create_folder(tmp_path / "a" / "b")
+    assert flushed == [tmp_path, tmp_path / "a"]

@@ -1,5 +1,6 @@
 """Work that is killed at a given moment, each time in a process of its own, forked from this one."""
 
+import builtins
 import json
 import os
 import signal
@@ -24,7 +25,7 @@ class Fuse:
         os.fsync = self.before("flush", os.fsync)
         Path.replace = self.after("renamed", self.before("rename", Path.replace))  # type: ignore[method-assign]
         Path.unlink = self.before("unlink", Path.unlink)  # type: ignore[method-assign]
-        Path.open = self.opening(Path.open)  # type: ignore[method-assign]
+        builtins.open = self.opening(builtins.open)
 
     def burnt(self, event: str) -> bool:
         self.left -= event == self.event
@@ -44,7 +45,7 @@ class Fuse:
     def opening(self, call: Callable[..., Any]) -> Callable[..., Any]:
         def opened(path: Path, mode: str = "r", *rest: Any, **more: Any) -> Any:
             file = call(path, mode, *rest, **more)
-            return Torn(file, self) if mode == "wb" else file
+            return Torn(file, self) if mode == "xb" else file
 
         return opened
 

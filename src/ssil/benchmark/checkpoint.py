@@ -1,6 +1,7 @@
 """Checkpoints: a state as safetensors and JSON files, written atomically and checksummed. Nothing is pickled."""
 
 import json
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -10,16 +11,19 @@ from safetensors import SafetensorError
 from torch import Tensor
 
 from ssil.core.errors import UserError
-from ssil.core.files import checksum, write_atomic, write_json
+from ssil.core.files import checksum, read_file, write_atomic, write_json
 from ssil.core.tensor_files import pack
+
+TENSOR_FILE = re.compile(r"\w+-[0-9a-f]{32}\.safetensors|\.\w+-[0-9a-f]{32}\.safetensors\.part")
+"""The name of a file of tensors, or of one that is being written."""
 
 
 class Checkpoints:
     """A folder with one current state: `state.json` names the tensor files that belong to it.
 
-    Saving writes new tensor files first, then replaces `state.json` by one rename, and then removes the files that
-    it no longer names. A file's name contains its checksum, so no file of the previous state is overwritten: at any
-    moment there is one complete state on disk.
+    Saving writes new tensor files first, then replaces `state.json` by one rename, and then removes the tensor files
+    that it no longer names; files that are not ours stay. A tensor file's name contains its checksum, so no file of
+    the previous state is overwritten: at any moment there is one complete state on disk.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -35,7 +39,7 @@ class Checkpoints:
         files = {name: self._file(name) if part is None else self._write(name, part) for name, part in parts.items()}
         write_json(self.folder / "state.json", {**meta, "files": files})
         for path in self.folder.iterdir():
-            if path.name not in files.values() and path.name != "state.json":
+            if TENSOR_FILE.fullmatch(path.name) and path.name not in files.values():
                 path.unlink()
 
     def load(self) -> tuple[dict[str, Any], dict[str, dict[str, Tensor]]]:
@@ -56,7 +60,7 @@ class Checkpoints:
     def _read(self, file: str) -> dict[str, Tensor]:
         path = self.folder / file
         try:
-            data = path.read_bytes()
+            data = read_file(path)
             if checksum(data) not in file:
                 raise UserError(f"checkpoint: {path} is damaged (its checksum differs); start again in a new folder")
             return safetensors.torch.load(data)
@@ -66,7 +70,7 @@ class Checkpoints:
     def _state(self) -> dict[str, Any]:
         path = self.folder / "state.json"
         try:
-            state: dict[str, Any] = json.loads(path.read_text())
+            state: dict[str, Any] = json.loads(read_file(path))
         except (OSError, ValueError) as error:
             raise UserError(f"checkpoint: {path} can't be read ({error}); start again in a new folder") from None
         return state

@@ -13,7 +13,7 @@ import torch
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from ssil.core.errors import UserError
-from ssil.core.files import write_json
+from ssil.core.files import read_file, write_json
 from ssil.core.tensor_files import read_tensors, write_tensors
 from ssil.learning.metrics import Predictions, average, forgetting
 
@@ -121,7 +121,7 @@ def read_record(folder: str | Path) -> Record:
     """Read the record of a run directory; raise UserError if it is missing or damaged."""
     path = Path(folder) / "record.json"
     try:
-        return Record(**migrate(json.loads(path.read_text())))
+        return Record(**migrate(json.loads(read_file(path))))
     except FileNotFoundError:
         raise UserError(f"run: {folder} holds no record.json; give the --out directory of a run") from None
     except (OSError, ValueError, TypeError, ValidationError) as error:

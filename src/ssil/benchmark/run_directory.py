@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from ssil.benchmark.record import Record, read_record, write_predictions, write_
 from ssil.benchmark.run_identity import identity, refuse_other_run, resumed_provenance
 from ssil.benchmark.run_setup import RunSetup
 from ssil.core.classes import ClassTable
-from ssil.core.files import LOCK, locked
+from ssil.core.files import LOCK, append_line, locked, read_file, refuse_special, write_atomic
 from ssil.data.image_index import Remark
 from ssil.learning.execution import ExecutionContext
 from ssil.learning.memory import Memory
@@ -36,6 +37,9 @@ from ssil.learning.model_state import (
 )
 from ssil.learning.snapshot import MAIN, Snapshot
 from ssil.learning.task import Progress
+
+BEGUN = {LOCK, "log.jsonl", "remarks.csv", ".record.json.part", ".remarks.csv.part", "arrays", "checkpoint", "tracking"}
+"""What a run may have written before its first checkpoint."""
 
 
 @dataclass
@@ -80,10 +84,28 @@ class RunDirectory:
         return locked(self.folder, "run", self._is_run_or_empty())
 
     def _is_run_or_empty(self) -> bool:
+        """Whether there is a run, nothing at all, or what a run leaves that was stopped before its first checkpoint."""
         if not self.folder.is_dir():
             return False
-        names = {path.name for path in self.folder.iterdir()}
-        return not names or not names.isdisjoint({LOCK, "record.json"})
+        found = {path.name for path in self.folder.iterdir()}
+        scorers = {path.parent.name for path in self.folder.glob("*/record.json") if _is_record(path)}
+        begun = found <= BEGUN | scorers and self._locked_before()
+        state = self.checkpoints.folder / "state.json"
+        ours = _is_record(self.folder / "record.json") or _contains(state, b'"tasks_done"', b'"files"')
+        return not found or begun or ours
+
+    def _locked_before(self) -> bool:
+        lock = self.folder / LOCK
+        return lock.is_file() and not lock.stat().st_size
+
+    def _refuse_special_files(self, scorers: Iterable[str]) -> None:
+        """Raise UserError if a file or folder that the run writes is a link, a pipe or a device."""
+        for scorer in scorers:
+            folder = self._folder_of(scorer)
+            inner = [folder / "arrays", folder / "checkpoint"]
+            files = [path for one in inner if one.is_dir() for path in one.iterdir()]
+            own = [folder / name for name in ("record.json", "log.jsonl", "remarks.csv")]
+            refuse_special([*(() if scorer == MAIN else [folder]), *own, *inner, *files], "run", folders=True)
 
     def restore(self, setup: RunSetup) -> RunState:
         """Return the state of the last checkpoint, or that of a new run.
@@ -91,6 +113,7 @@ class RunDirectory:
         Raises:
             UserError: The directory holds a run with other settings or other data, or a damaged file.
         """
+        self._refuse_special_files(setup.records)
         if not (self.folder / "record.json").exists():
             return RunState(setup.records)
         record = read_record(self.folder)
@@ -141,8 +164,9 @@ class RunDirectory:
         path = self.folder / "remarks.csv"
         path.unlink(missing_ok=True)
         if remarks:
-            with path.open("w", newline="", encoding="utf-8") as file:
-                csv.writer(file).writerows([Remark._fields, *remarks])
+            text = StringIO()
+            csv.writer(text).writerows([Remark._fields, *remarks])
+            write_atomic(path, text.getvalue().encode())
 
     def write_task(self, state: RunState, predictions: Mapping[str, Predictions]) -> None:
         """Write a finished task: predictions, records, and last the checkpoint that makes it count."""
@@ -176,11 +200,23 @@ class RunDirectory:
     def log(self, **event: Any) -> None:
         """Append a line to `log.jsonl`."""
         line = json.dumps({"time": datetime.now(UTC).isoformat(timespec="seconds"), **event})
-        with (self.folder / "log.jsonl").open("a") as file:
-            file.write(line + "\n")
+        append_line(self.folder / "log.jsonl", line)
 
     def _begin_interval(self) -> None:
         self.steps_since, self.since = 0, time.monotonic()
+
+
+def _is_record(path: Path) -> bool:
+    return _contains(path, b'"config"', b'"task_sizes"')
+
+
+def _contains(path: Path, *words: bytes) -> bool:
+    """Return whether a file contains all these words; False if it can't be read."""
+    try:
+        content = read_file(path)
+    except OSError:
+        return False
+    return all(word in content for word in words)
 
 
 def _meta(state: RunState) -> dict[str, Any]:

@@ -23,7 +23,7 @@ from ssil.classifier.versions import EXEMPLARS, HOLDOUT, IMAGES, MODEL, WEIGHTS,
 from ssil.core import __version__
 from ssil.core.classes import ClassTable
 from ssil.core.errors import UserError
-from ssil.core.files import checksum, temporary, write_atomic
+from ssil.core.files import checksum, flush_folder, temporary, write_atomic
 from ssil.core.samples import Samples
 from ssil.core.tensor_files import pack
 from ssil.data.resident_images import Resident
@@ -120,6 +120,7 @@ class ModelDirectory(VersionedDirectory):
             self._write(temporary(folder), number, classifier, history)
             version = self._read(temporary(folder), number)
             temporary(folder).replace(folder)
+            flush_folder(folder.parent)  # before current.json names it
         self.point_to(number)
         return version
 

@@ -3,7 +3,7 @@
 import re
 import shutil
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from itertools import takewhile
 from pathlib import Path
@@ -11,16 +11,18 @@ from typing import Any
 
 from ssil.classifier.model_files import FORMAT, read_checked_json, refuse_special_files, walk, write_checked_json
 from ssil.core.errors import UserError
-from ssil.core.files import LOCK, locked, temporary
+from ssil.core.files import LOCK, checksum, locked, temporary
 
 CURRENT, MODEL, WEIGHTS = "current.json", "model.json", "weights.safetensors"
 IMAGES, VERSIONS = "pictures", "versions"
 EXEMPLARS, HOLDOUT = "exemplars", "quiz"
 """The keys of both kinds of kept images in model.json."""
-UNFINISHED = (".*.part", f"{VERSIONS}/.*.part", f"{VERSIONS}/*/.*.part", f"{IMAGES}/*/.*.part")
+UNFINISHED = (f".{CURRENT}.part", f"{VERSIONS}/.*.part", f"{VERSIONS}/*/.*.part")
 """Files and folders that are being written or removed."""
-KEPT_FILE = re.compile(r"[0-9a-f]{32}(-[0-9a-f]{32})?\.\w+")
-"""The name of a kept image, or of its features."""
+KEPT_FILE = re.compile(r"(?:[0-9a-f]{32}-)?([0-9a-f]{32})\.\w+")
+"""The name of a kept image, or of its features; the last 32 digits are its own checksum."""
+UNFINISHED_FILE = re.compile(rf"\.{KEPT_FILE.pattern}\.part")
+"""The name of such a file that is being written."""
 
 History = Sequence[Mapping[str, Any]]
 """One entry per change that led to a version, the newest last."""
@@ -129,15 +131,18 @@ class VersionedDirectory:
         """Remove a class's images from every version, under whatever name it has there, and from the disk."""
         here = self._history(self.current())
         versions = {number: self._description(number) for number in self.numbers()}  # read all before changing any
+        erased = set[str]()
         with self.writing():
             for number, description in versions.items():
                 names = description["classes"]["names"]
                 name = _name_there(class_name, here, description["history"])
                 if name in names:
                     label = names.index(name)
+                    images = [*description[EXEMPLARS][label], *description[HOLDOUT][label]]
+                    erased |= {image["sha256"] for image in images}
                     description[EXEMPLARS][label], description[HOLDOUT][label] = [], []
                     write_checked_json(self.version(number) / MODEL, description)
-            self._remove_unused()
+            self._remove_unused(erased)
 
     def prune(self, keep: int) -> list[int]:
         """Remove all versions but the newest `keep` and the current one; return the numbers of those removed."""
@@ -147,15 +152,20 @@ class VersionedDirectory:
                 self.version(number).replace(temporary(self.version(number)))
         return removed
 
-    def _remove_unused(self) -> None:
-        """Remove unfinished files, then images of no version; images stay if any version can't be read."""
+    def _remove_unused(self, erased: Collection[str] = ()) -> None:
+        """Remove unfinished files, then images of no version; images stay if any version can't be read.
+
+        A file whose content does not have the checksum in its name is not ours and stays, unless it is one of the
+        `erased` images: these are removed even if they are damaged.
+        """
         for path in [path for pattern in UNFINISHED for path in self.folder.glob(pattern)]:
             shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
         used = self._used_images()
         for class_folder in (self.folder / IMAGES).glob("*"):
             used_here = used.get(_inode(class_folder), set())
-            for path in class_folder.glob("*"):
-                if KEPT_FILE.fullmatch(path.name) and path.name[:32] not in used_here:
+            for path in class_folder.iterdir():
+                unused = path.name[:32] not in used_here and (path.name[:32] in erased or _is_kept_file(path))
+                if unused or UNFINISHED_FILE.fullmatch(path.name):
                     path.unlink()
             if not any(class_folder.iterdir()):
                 class_folder.rmdir()
@@ -172,6 +182,12 @@ class VersionedDirectory:
             with suppress(FileNotFoundError):
                 used[_inode(path.parent)].add(path.stem)
         return used
+
+
+def _is_kept_file(path: Path) -> bool:
+    """Return whether this is an image or features that ssil has written: its name contains its checksum."""
+    name = KEPT_FILE.fullmatch(path.name)
+    return name is not None and path.is_file() and checksum(path.read_bytes()) == name[1]
 
 
 def _inode(folder: Path) -> int:

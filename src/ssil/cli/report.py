@@ -1,6 +1,7 @@
 """`ssil report`: an HTML page of the results of runs."""
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -9,7 +10,10 @@ from cyclopts import App, Parameter
 from ssil.benchmark.results import find_runs
 from ssil.cli.terminal import printable, require_plotly
 from ssil.core.errors import UserError
-from ssil.core.files import replacing
+from ssil.core.files import refuse_special, replacing
+
+MARK = "Made by ssil "
+"""A text that every page contains."""
 
 app = App(
     name="report",
@@ -41,6 +45,7 @@ def report(
             print(f"{printable(path)} is left out: it has no record yet", file=sys.stderr)
     found = sections(given)
     files = {"index.html": page(found), **tables(found)}
+    _refuse_foreign_files([out / name for name in files])
     try:
         for name, text in files.items():
             with replacing(out / name) as file:
@@ -49,3 +54,12 @@ def report(
         raise UserError(f"out: {out} can't be written ({error.strerror}); give another directory") from None
     runs, size = sum(len(section.runs) for section in found), len(files["index.html"].encode()) / 1e6
     print(f"{runs} runs in {printable(out / 'index.html')} ({size:.1f} MB); tables: {', '.join(list(files)[1:])}")
+
+
+def _refuse_foreign_files(paths: Sequence[Path]) -> None:
+    """Raise UserError if a file would be replaced that is no report: the first path is that of the page."""
+    refuse_special(paths, "out")
+    page = paths[0]
+    ours = page.exists() and MARK in page.read_text(encoding="utf-8", errors="replace")
+    if foreign := [] if ours else [path for path in paths if path.exists()]:
+        raise UserError(f"out: {foreign[0]} was not made by ssil report; give another directory")

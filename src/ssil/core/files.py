@@ -1,9 +1,14 @@
-"""Atomic files, checksums, and the lock that lets one process at a time write to a directory."""
+"""Atomic files, checksums, and the lock that lets one process at a time write to a directory.
 
+Nothing here writes through a symbolic link, or to anything but a regular file: a directory may be a stranger's.
+"""
+
+import errno
 import fcntl
 import json
 import os
-from collections.abc import Iterator
+import stat
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from hashlib import sha256
 from pathlib import Path
@@ -36,10 +41,12 @@ def replacing(path: Path, unique: bool = False) -> Iterator[BinaryIO]:
         unique: Write to a temporary file of a random name, for a directory that several processes may write to without
             holding its lock.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
+    create_folder(path.parent)
+    refuse_special([path], "file")
     part = path.with_name(f".{path.name}.{uuid4().hex}.part") if unique else temporary(path)
+    part.unlink(missing_ok=True)
     try:
-        with part.open("wb") as file:
+        with open(part, "xb", opener=_open_regular) as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
@@ -47,16 +54,76 @@ def replacing(path: Path, unique: bool = False) -> Iterator[BinaryIO]:
     except BaseException:
         part.unlink(missing_ok=True)
         raise
-    _flush_folder(path.parent)
+    flush_folder(path.parent)
 
 
-def _flush_folder(folder: Path) -> None:
+def create_folder(folder: Path) -> None:
+    """Create a folder, and those above it that are missing; after a power cut they are still there."""
+    missing = [path for path in (folder, *folder.parents) if not path.is_dir()]
+    folder.mkdir(parents=True, exist_ok=True)
+    for path in reversed(missing):
+        flush_folder(path.parent)
+
+
+def flush_folder(folder: Path) -> None:
     """Write the folder's entries to the disk: without it, a renamed file may be lost in a power cut."""
-    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        descriptor = os.open(folder, os.O_RDONLY)
+    except PermissionError:  # a folder that can be written but not read can't be flushed
+        return
     try:
         os.fsync(descriptor)
+    except OSError as error:
+        if error.errno not in (errno.EINVAL, errno.ENOTSUP):  # file systems without this call: it is not needed there
+            raise
     finally:
         os.close(descriptor)
+
+
+def _open_regular(path: str, flags: int) -> int:
+    """Open a file without following a link, and without waiting for the other end of a pipe.
+
+    Raises:
+        OSError: The path leads to a link, a folder, a pipe or a device.
+    """
+    descriptor = os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK, 0o666)
+    if stat.S_ISREG(os.fstat(descriptor).st_mode):
+        return descriptor
+    os.close(descriptor)
+    raise OSError(errno.EINVAL, "not a regular file", path)
+
+
+def refuse_special(paths: Iterable[Path], kind: str, folders: bool = False) -> None:
+    """Raise UserError if one of the paths leads to anything but a regular file, or with `folders` a folder, or nothing.
+
+    Writing to a link would change a file somewhere else, and a pipe would keep the process waiting.
+    """
+    for path in paths:
+        try:
+            mode = path.lstat().st_mode
+        except (FileNotFoundError, NotADirectoryError):
+            continue
+        if not stat.S_ISREG(mode) and not (folders and stat.S_ISDIR(mode)):
+            allowed = "neither a regular file nor a folder" if folders else "no regular file"
+            raise UserError(f"{kind}: {path} is {allowed}; remove it, or give another place")
+
+
+def read_file(path: Path) -> bytes:
+    """Return the content of a file; raise OSError if it can't be read, or is a folder, a pipe or a device."""
+    with open(path, "rb", opener=_open_without_waiting) as file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            raise OSError(errno.EINVAL, "not a regular file", str(path))
+        return file.read()
+
+
+def _open_without_waiting(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_NONBLOCK)
+
+
+def append_line(path: Path, line: str) -> None:
+    """Append a line to a text file."""
+    with open(path, "a", encoding="utf-8", opener=_open_regular) as file:
+        file.write(line + "\n")
 
 
 def write_atomic(path: Path, data: bytes) -> None:
@@ -84,14 +151,20 @@ def locked(folder: Path, kind: str, ours: bool) -> Iterator[None]:
     """
     if folder.is_dir() and not ours:
         raise UserError(f"out: {folder} is not empty and holds no {kind}; give a new directory")
+    refuse_special([folder / LOCK], "out")
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        lock = (folder / LOCK).open("w")
+        create_folder(folder)
+        lock = open(folder / LOCK, "a", opener=_open_regular)  # noqa: SIM115
     except OSError as error:
         raise UserError(f"out: {folder} can't be written ({error.strerror}); give another directory") from None
     with lock as file:
+        if os.fstat(file.fileno()).st_size:
+            raise UserError(f"out: {folder / LOCK} is no lock of ssil's, it has content; give another directory")
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
+        except BlockingIOError:
             raise UserError(f"out: another process is at work in {folder}; wait, or give another") from None
+        except OSError as error:
+            cure = "give a directory on another file system"
+            raise UserError(f"out: {folder} can't be locked ({error.strerror}); {cure}") from None
         yield

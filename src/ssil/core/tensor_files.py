@@ -6,7 +6,7 @@ from pathlib import Path
 import safetensors.torch
 from torch import Tensor
 
-from ssil.core.files import write_atomic
+from ssil.core.files import read_file, write_atomic
 
 
 def pack(tensors: Mapping[str, Tensor]) -> bytes:
@@ -21,4 +21,4 @@ def write_tensors(path: Path, tensors: Mapping[str, Tensor]) -> None:
 
 def read_tensors(path: Path) -> dict[str, Tensor]:
     """Return the tensors of a safetensors file by name."""
-    return safetensors.torch.load(path.read_bytes())
+    return safetensors.torch.load(read_file(path))

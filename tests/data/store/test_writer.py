@@ -249,6 +249,7 @@ def test_a_full_disk(image_index: ImageIndex, tmp_path: Path, monkeypatch: pytes
     def full(descriptor: int) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
+    (tmp_path / "out").mkdir()
     with monkeypatch.context() as patch:
         patch.setattr(os, "fsync", full)
         with pytest.raises(UserError, match=r"can't be written \(No space left on device\)"):

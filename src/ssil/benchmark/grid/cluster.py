@@ -10,6 +10,7 @@ from typing import Any
 import ray
 from ray.exceptions import RayError, RayTaskError
 
+from ssil.benchmark.checkpoint import TENSOR_FILE
 from ssil.benchmark.config import override
 from ssil.benchmark.grid import cluster_worker
 from ssil.benchmark.grid.cells import Cell
@@ -194,5 +195,5 @@ def write_files(folder: Path, report: WorkerReport) -> None:
     for name in sorted(report.files, key=lambda name: (name == STATE, name == "record.json")):
         write_atomic(folder / name, report.files[name])
     for path in run_files((folder / STATE).parent) if report.names else ():
-        if str(path.relative_to(folder)) not in report.names:
+        if TENSOR_FILE.fullmatch(path.name) and str(path.relative_to(folder)) not in report.names:
             path.unlink()

@@ -205,7 +205,7 @@ def write_json(path: Path, value: BaseModel) -> None:
 def read_json(path: Path, kind: type[Model]) -> Model:
     """Return the model that `write_json` wrote; raise UserError if it can't be read."""
     try:
-        return kind.model_validate_json(path.read_bytes())
+        return kind.model_validate_json(files.read_file(path))
     except OSError as error:
         raise damaged(path, error.strerror) from error
     except ValidationError as error:
@@ -216,6 +216,8 @@ def read_json(path: Path, kind: type[Model]) -> Model:
 def read_table(path: Path, schema: pa.Schema) -> pa.Table:
     """Return an Arrow file mapped into memory: only its description is read."""
     try:
+        if not path.is_file():  # a pipe would keep the reader waiting
+            raise OSError("not a regular file")
         with pa.memory_map(str(path)) as file:  # the map outlives the file object, as long as an array needs it
             table = pa.ipc.open_file(file).read_all()
         if table.schema != schema:

@@ -6,12 +6,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from hashlib import file_digest, sha256
+from io import StringIO
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 
 from ssil.core.errors import UserError
+from ssil.core.files import read_file
 from ssil.data.dataset import DatasetInfo
 from ssil.data.decode import UnreadableError, decode_image
 from ssil.data.file_validation import FileValidation, ProgressCallback
@@ -86,11 +88,11 @@ class Store:
     def _refused(self) -> list[tuple[Remark, int]]:
         """Each remark with the file's label; -1 where it is on no file."""
         try:
-            with (self.path / format.REFUSED).open(newline="", encoding="utf-8") as file:
-                return [
-                    (Remark(row["path"], row["reason"], row["left_out"] == "yes"), int(row["label"] or -1))
-                    for row in csv.DictReader(file)
-                ]
+            text = StringIO(read_file(self.path / format.REFUSED).decode(), newline="")
+            return [
+                (Remark(row["path"], row["reason"], row["left_out"] == "yes"), int(row["label"] or -1))
+                for row in csv.DictReader(text)
+            ]
         except (OSError, ValueError, KeyError) as error:
             raise format.damaged(self.path / format.REFUSED, error) from error
 
