@@ -119,6 +119,7 @@ def test_one_column_of_a_table(root: Path, preset: Path, capfd: pytest.CaptureFi
         (["paper", "table1", "--seeds", "-1", "--read-only"], "seeds: there must be at least 1"),
         (["claims", "--read-only", "--out", "nowhere"], "out: nowhere has no run .*, not even glyphs/base-"),
         (["claims", "--jobs", "0", "--quick"], "jobs: 0 is not a number of processes"),
+        (["claims", "--threads", "0", "--quick"], "threads: 0 is not a number of threads"),
     ],
 )
 def test_bad_input_is_refused(words: list[str], reason: str, capfd: pytest.CaptureFixture[str]) -> None:

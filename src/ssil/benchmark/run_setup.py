@@ -20,7 +20,7 @@ from ssil.data.dataset import Dataset, validation_split
 from ssil.data.file_validation import ProgressCallback
 from ssil.data.image_index import Remark
 from ssil.data.load import load
-from ssil.learning.distributed import launch
+from ssil.learning.distributed import launch, use_threads
 from ssil.learning.execution import ExecutionContext
 from ssil.learning.learning_settings import MemorySettings
 from ssil.learning.memory import FixedBudget, GrowingBudget, MemoryBudget, NoBudget, UnlimitedBudget
@@ -66,7 +66,7 @@ def set_up(config: RunConfig, on_progress: ProgressCallback | None = None) -> Ru
         config: The run's settings.
         on_progress: Called with the numbers of examined and of all image files.
     """
-    _use_threads(config)
+    use_threads(config.threads)
     configured, branch = _configured_methods(config)
     find_backbone(config.backbone)  # raises UserError if it is unknown
     if config.freeze and not config.init:
@@ -137,17 +137,12 @@ def _load_data(config: RunConfig, on_progress: ProgressCallback | None) -> Datas
     return validation_split(dataset, config.validation, config.seed) if config.validation else dataset
 
 
-def _use_threads(config: RunConfig) -> None:
-    if config.threads:
-        torch.set_num_threads(config.threads)
-
-
 def _start_devices(config: RunConfig) -> Fabric:
     """Start the processes. On "auto" take a GPU if there is one; never Apple's, which lacks float64 and is untested."""
     device = ("cuda" if torch.cuda.is_available() else "cpu") if config.device == "auto" else config.device
     mixed = config.precision if config.precision in ("bf16-mixed", "16-mixed") else None
     fabric = launch(device, config.devices, config.nodes, mixed)
-    _use_threads(config)  # again, since launching changes the number
+    use_threads(config.threads)  # again, since launching changes the number
     if device == "cuda":
         torch.set_float32_matmul_precision("high" if config.precision == "tf32-true" else "highest")
     return fabric

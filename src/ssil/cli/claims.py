@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import App, Parameter
 
-from ssil.cli.grid import DataRoot, DryRun, Jobs, Out, ReadOnly
+from ssil.cli.grid import DataRoot, DryRun, Jobs, Out, ReadOnly, Threads
 from ssil.cli.paper import terminal_table
 from ssil.cli.terminal import console
 from ssil.core.errors import UserError
@@ -50,6 +50,7 @@ def claims(
         Parameter(negative="", show_default=False, help=f"by default one seed, and the core claims {QUICK}"),
     ] = False,
     jobs: Jobs = 1,
+    threads: Threads = None,
     out: Out = Path("runs/paper"),
     data_root: DataRoot = None,
     dry_run: DryRun = False,
@@ -65,7 +66,7 @@ def claims(
 
     preset, asked = find_preset(data), [claim for claim in CLAIMS if claim.number in numbers]
     needed = cells(preset.with_data_root(data_root), [need for claim in asked for need in claim.needs], range(count))
-    complete = read_only or run_missing(needed, out, jobs, dry_run)
+    complete = read_only or run_missing(needed, out, jobs, dry_run, threads=threads)
     if dry_run:
         return
     evidence = Evidence(out, preset, tuple(range(count)))

@@ -46,6 +46,7 @@ Examples:
 )
 
 Jobs = Annotated[int, Parameter(help="how many runs to train at once; they share the cores")]
+Threads = Annotated[int | None, Parameter(help="CPU threads of each run (default: the usable cores, divided by JOBS)")]
 Part = Annotated[str | None, Parameter(metavar="I/N", help="only every N-th run, starting at the I-th")]
 DryRun = Annotated[
     bool, Parameter(negative="", show_default=False, help="print what would be run, and about how long it takes")
@@ -64,6 +65,7 @@ def grid(
     *,
     out: Annotated[Path | None, Parameter(help="where the runs go (default: runs/ and the file's name)")] = None,
     jobs: Jobs = 1,
+    threads: Threads = None,
     part: Part = None,
     dry_run: DryRun = False,
     on: Annotated[Literal["ray"] | None, Parameter(group=RAY, help="run on a cluster instead of --jobs here")] = None,
@@ -84,7 +86,7 @@ def grid(
 
     cluster = _cluster(on, jobs, address=address, cpus=cpus, gpus=gpus, retries=retries)
     root, cells = out or Path("runs") / spec.stem, select_part(read_grid(spec), part)
-    complete = run_missing(cells, root, jobs, dry_run, cluster)
+    complete = run_missing(cells, root, jobs, dry_run, cluster, threads)
     if dry_run:
         return
     screen = console()

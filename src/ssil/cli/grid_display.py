@@ -5,6 +5,7 @@ import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -30,7 +31,12 @@ RECENT = 8
 
 
 def run_missing(
-    cells: Sequence[Cell], root: Path, jobs: int, dry_run: bool = False, cluster: "Cluster | None" = None
+    cells: Sequence[Cell],
+    root: Path,
+    jobs: int,
+    dry_run: bool = False,
+    cluster: "Cluster | None" = None,
+    threads: int | None = None,
 ) -> bool:
     """Run the cells that are not finished, or with `dry_run` print what would be run.
 
@@ -40,15 +46,18 @@ def run_missing(
         jobs: How many runs to train at once, without a cluster.
         dry_run: Whether to print commands and times instead of running.
         cluster: Where to run instead of in processes of this machine.
+        threads: The CPU threads of each run, instead of those in its settings.
 
     Returns:
         Whether all cells are finished now.
 
     Raises:
-        UserError: If `jobs` is not positive.
+        UserError: If `jobs` or `threads` is not positive.
     """
     if jobs < 1:
         raise UserError(f"jobs: {jobs} is not a number of processes; give 1 or more")
+    if threads is not None:
+        cells = _with_threads(cells, threads)
     done = {cell: record for cell in cells if (record := finished_record(cell, root))}
     known = {cell: record.summary.seconds for cell, record in done.items() if record.summary}
     missing = [cell for cell in cells if cell not in done]
@@ -57,6 +66,12 @@ def run_missing(
             _print_plan(missing, len(done), known, root, at_once)
             return False
         return _run_all(missing, known, root, at_once, cluster)
+
+
+def _with_threads(cells: Sequence[Cell], threads: int) -> list[Cell]:
+    if threads < 1:
+        raise UserError(f"threads: {threads} is not a number of threads; give 1 or more")
+    return [replace(cell, settings={**cell.settings, "threads": threads}) for cell in cells]
 
 
 def _run_all(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from cyclopts import App, Parameter
 from rich.table import Table as RichTable
 
-from ssil.cli.grid import DataRoot, DryRun, Jobs, Out, ReadOnly
+from ssil.cli.grid import DataRoot, DryRun, Jobs, Out, ReadOnly, Threads
 from ssil.cli.terminal import console, table
 from ssil.core.errors import UserError, did_you_mean
 
@@ -57,6 +57,7 @@ def paper(
     ] = None,
     seeds: Annotated[int, Parameter(help="runs with seeds 0 to SEEDS - 1")] = 1,
     jobs: Jobs = 1,
+    threads: Threads = None,
     out: Out = Path("runs/paper"),
     data_root: DataRoot = None,
     dry_run: DryRun = False,
@@ -73,7 +74,7 @@ def paper(
         _list()
         return
     needed = cells(preset.with_data_root(data_root), _needs(chosen, preset, only), range(seeds))
-    complete = read_only or run_missing(needed, out, jobs, dry_run)
+    complete = read_only or run_missing(needed, out, jobs, dry_run, threads=threads)
     if dry_run:
         return
     _write(chosen, Evidence(out, preset, tuple(range(seeds))))

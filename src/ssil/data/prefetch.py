@@ -1,6 +1,5 @@
 """Computation of results before they are asked for, and the threads that decode images."""
 
-import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -10,13 +9,15 @@ from typing import TypeVar
 import torch
 from threadpoolctl import threadpool_limits
 
+from ssil.core.cpu import usable_cores
+
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 
 def default_threads() -> int:
     """Return the number of threads that keeps all cores busy while one thread waits for a file."""
-    return (os.cpu_count() or 1) + 1
+    return usable_cores() + 1
 
 
 @cache

@@ -18,6 +18,7 @@ import torch
 from torch import Tensor, distributed
 from torch.distributed import PrefixStore, TCPStore  # type: ignore[attr-defined]
 
+from ssil.core.cpu import usable_cores
 from ssil.core.errors import UserError
 
 if TYPE_CHECKING:
@@ -45,12 +46,24 @@ class SingleDevice:
 AnyFabric: TypeAlias = "Fabric | SingleDevice"
 
 
+def use_threads(count: int | None = None) -> None:
+    """Let torch use `count` threads; by default its own choice, but no more than there are usable cores.
+
+    The default is not changed where the user chose it by OMP_NUM_THREADS.
+    """
+    if count:
+        torch.set_num_threads(count)
+    elif "OMP_NUM_THREADS" not in os.environ and torch.get_num_threads() > usable_cores():
+        torch.set_num_threads(usable_cores())
+
+
 def training_fabric(fabric: AnyFabric) -> "Fabric":
     """Return `fabric`, or for a `SingleDevice` a new `Fabric` on its device."""
     if not isinstance(fabric, SingleDevice):
         return fabric
     from lightning_fabric import Fabric
 
+    use_threads()
     return Fabric(accelerator=fabric.device.type, devices=1)
 
 

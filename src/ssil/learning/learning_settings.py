@@ -94,4 +94,4 @@ class ExecutionSettings(Settings, group="How", how=True):
     nodes: Positive = setting(1, "machines to share each batch")
     accumulate: Positive = setting(1, "train on each batch in N parts, for devices of little memory")
     compile: bool = setting(False, "compile the backbone: slow to start, then faster")
-    threads: Positive | None = setting(None, "CPU threads (default: torch's choice)")
+    threads: Positive | None = setting(None, "CPU threads (default: torch's choice, at most the usable cores)")

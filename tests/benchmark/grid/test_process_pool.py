@@ -1,12 +1,14 @@
 """Runs in processes of their own: all are done, what is done is not done again, one that fails stops no other."""
 
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import tiny_runs
+from ssil.benchmark.grid import process_pool
 from ssil.benchmark.grid.cells import Cell, finished_record
 from ssil.benchmark.grid.process_pool import GridObserver, Outcome, run_cells
 from ssil.benchmark.record import read_record
@@ -131,6 +133,8 @@ def test_a_grid_goes_on_where_it_stopped(dataset: Path, tmp_path: Path, capfd: p
     assert main([*command, "--dry-run"]) == 0
     assert re.search(r"0 of 2 runs are done; the others: about [\d.]+ s, 1 at once", capfd.readouterr().out)
     assert not (tmp_path / "out").exists()
+    assert main([*command, "--dry-run", "--threads", "3"]) == 0
+    assert len(re.findall(r"^ssil run .* --threads 3 ", capfd.readouterr().out, re.MULTILINE)) == 2
     assert main([*command, "--part", "2/2"]) == 0
     assert not (tmp_path / "out/ft-0").exists()
     assert main([*command, "--dry-run"]) == 0
@@ -142,6 +146,17 @@ def test_a_grid_goes_on_where_it_stopped(dataset: Path, tmp_path: Path, capfd: p
     assert "ft-1: begins" not in said
     assert main([*command, "--part", "3/2"]) == 2
     assert "part: '3/2' is not a part" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize(("jobs", "threads"), [(1, 5), (2, 2), (9, 1)])
+def test_runs_share_the_usable_cores(
+    dataset: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, jobs: int, threads: int
+) -> None:
+    monkeypatch.setattr(process_pool, "usable_cores", lambda: 5)
+    learnt = cell(dataset, "ft")
+    shared = replace(learnt, settings={key: value for key, value in learnt.settings.items() if key != "threads"})
+    run_cells([shared], tmp_path, jobs)
+    assert read_record(tmp_path / "some/ft-0").provenance["threads"] == threads
 
 
 def test_a_failure_is_the_exit_code(dataset: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:

@@ -17,6 +17,7 @@ from typing import Any
 from ssil.benchmark.config import override
 from ssil.benchmark.grid.cells import Cell
 from ssil.benchmark.grid.cluster_worker import without_ranks
+from ssil.core.cpu import usable_cores
 
 
 @dataclass(frozen=True)
@@ -49,7 +50,7 @@ def run_cells(cells: Sequence[Cell], root: Path, jobs: int = 1, observer: GridOb
 
     On an interrupt no further cell is started; running ones write a checkpoint and are waited for.
     """
-    processes = _CellProcesses(root, max(1, (os.cpu_count() or 1) // jobs), observer or GridObserver())
+    processes = _CellProcesses(root, max(1, usable_cores() // jobs), observer or GridObserver())
     with ThreadPoolExecutor(jobs) as pool:
         futures = [pool.submit(processes.run, cell) for cell in cells]
         try:

@@ -1,7 +1,6 @@
 """Open a store: its index is mapped into memory, a shard when its first image is read. And check all its images."""
 
 import csv
-import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property, partial
@@ -12,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
+from ssil.core.cpu import usable_cores
 from ssil.core.errors import UserError
 from ssil.core.files import read_file
 from ssil.data.dataset import DatasetInfo
@@ -158,7 +158,7 @@ def check_store(
     remarks += [Remark(format.shard_name(shard), reason) for shard, reason in unusable.items()]
     rows = np.arange(len(store.source)) if rows is None else rows
     todo = rows[~np.isin(columns.shard[rows], list(unusable))].tolist()
-    threads = threads or os.cpu_count() or 1
+    threads = threads or usable_cores()
     for done, fault in enumerate(prefetch(partial(_fault, store), todo, 4 * threads, threads), start=1):
         if on_progress:
             on_progress(done, len(todo))

@@ -1,7 +1,6 @@
 """Pack the images of an index into a store, shard by shard; one that was stopped is continued."""
 
 import csv
-import os
 from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from hashlib import sha256
@@ -14,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ssil.core.cpu import usable_cores
 from ssil.core.errors import UserError
 from ssil.data.assemble import class_remarks
 from ssil.data.decode import UnreadableError
@@ -56,7 +56,7 @@ def prepare(
         if not (out / format.STORE).exists():
             shards = {number: rows for number, rows in enumerate(settings.shards) if not _is_done(out, number)}
             todo = [row for rows in shards.values() for row in rows]
-            packed = _pack_all(index, settings, todo, threads or os.cpu_count() or 1, on_progress, strict)
+            packed = _pack_all(index, settings, todo, threads or usable_cores(), on_progress, strict)
             _write_shards(out, shards, packed)
             _finish(out, index, settings)
     store = open_store(out)
