@@ -194,6 +194,8 @@ def test_toml(tmp_path: Path) -> None:
         (None, "config: .*run.toml can't be read \\(No such file or directory\\); check the path"),
         (b"epochs = ?", "config: .*run.toml is not valid TOML: .*line 1.*"),
         (b"\xff\xfe", "config: .*run.toml is not valid TOML: .*"),
+        (b"a = " + b"[" * 50_000, "config: .*run.toml is not valid TOML: .*"),
+        (b"tasks = " + b"9" * 5_000, "config: .*run.toml is not valid TOML: .*"),
     ],
 )
 def test_a_bad_file_is_explained_in_one_line(tmp_path: Path, content: bytes | None, message: str) -> None:

@@ -1,13 +1,17 @@
 """A run from start to end."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 
 import tiny_runs
-from ssil.benchmark.record import Record
+from ssil.benchmark import runner
+from ssil.benchmark.record import Record, read_record
 from ssil.benchmark.runner import RunObserver, run
+from ssil.core.errors import UserError
+from ssil.learning import engine
 from ssil.learning.task import ProgressReport
 
 
@@ -96,3 +100,26 @@ def test_other_precisions(dataset: Path, precision: str) -> None:
     assert other.config["precision"] == precision
     pairs = zip(plain.tasks[0].loss["main"]["ce"], other.tasks[0].loss["main"]["ce"], strict=True)
     assert all(0 < abs(a - b) < 0.1 * a for a, b in pairs)
+
+
+def test_divergence_in_the_last_step_keeps_the_last_good_state(
+    dataset: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = tiny_runs.config(dataset, tasks=2, epochs=2, out=tmp_path / "run")
+    learn = engine.learn
+
+    def diverging(*arguments: Any) -> Any:
+        snapshot = learn(*arguments)
+        task, progress = arguments[3], arguments[5]
+        if task.number == 2:
+            next(progress.network.parameters()).data.fill_(torch.nan)
+        return snapshot
+
+    with monkeypatch.context() as patched:
+        patched.setattr(runner, "learn", diverging)
+        with pytest.raises(UserError, match=r"weights: their sum became nan in task 2, .*; try a smaller --lr"):
+            run(config)
+    assert len(read_record(tmp_path / "run").tasks) == 1
+    again = run(config)
+    undisturbed = run(tiny_runs.config(dataset, tasks=2, epochs=2))
+    assert [task.confusion for task in again.tasks] == [task.confusion for task in undisturbed.tasks]

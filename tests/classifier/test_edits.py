@@ -76,4 +76,14 @@ def test_bad_names_are_refused(tmp_path: Path) -> None:
         forget(directory, "bee")
     with pytest.raises(UserError, match="name: 'ant' can't be the new name"):
         rename(directory, "bee", "ant")
+    with pytest.raises(UserError, match=r"name: .* is not valid UTF-8"):
+        rename(directory, "bee", "caf\udce9")
     assert directory.numbers() == [1]
+
+
+def test_a_misspelt_model_leaves_no_folder(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="holds no model"):
+        rename(ModelDirectory(tmp_path / "modle"), "ant", "bee")
+    with pytest.raises(UserError, match="holds no model"):
+        forget(ModelDirectory(tmp_path / "modle"), "ant")
+    assert not (tmp_path / "modle").exists()

@@ -1,5 +1,6 @@
 """`ssil`: bad input gets one line on stderr and exit code 2, and writes nothing; the help is quick."""
 
+import errno
 import re
 import subprocess
 import sys
@@ -46,6 +47,24 @@ def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         (tiny("--option", "temperature=hot"), "options.temperature: 'hot'"),
         (tiny("--memory", "9"), "memory: 9 .* 10 classes"),
         (tiny("--tasks", "11"), "tasks: 11 tasks .* 10 classes"),
+        (tiny("--lr", "1e39"), "lr: '1e39' does not fit"),
+        (tiny("--batch", "9223372036854775808"), "batch: '9223372036854775808' does not fit"),
+        (["run", "--image-size", "1000000"], "image_size: '1000000' does not fit"),
+        (["learn", "model", "photos", "--max-drop", "nan"], "max_drop: nan is no number of points"),
+        (["learn", "model", "photos", "--max-class-drop", "-1"], "max_class_drop: -1.0 is no number of points"),
+        (["learn", "model", "photos", "--minutes", "nan"], "minutes: nan is no time to train"),
+        (["learn", "model", "photos", "--minutes", "-1"], "minutes: -1.0 is no time to train"),
+        (["learn", "model", "photos", "--html", ""], "html: \\. can't be written"),
+        (["learn", "model", "photos", "--html", "/proc/page.html"], "html: /proc/page.html can't be written"),
+        (["learn", "model", "photos", "--backbone", "identity"], "backbone: identity is for features"),
+        (["export", "model", "x" * 300], "out: x+ can't be written .File name too long"),
+        (["rename", "modle", "ant", "bee"], "model: modle holds no model"),
+        (["forget", "modle", "ant"], "model: modle holds no model"),
+        (["rollback", "modle", "1"], "model: modle holds no model"),
+        (["inspect", "x/" * 3_000], "File name too long; check the path"),
+        (["data", "check", "photos", "--threads", "-1"], "--threads"),
+        (["data", "show", "photos", "--sheet", "sheet.gif"], "sheet: sheet.gif must end in .png"),
+        (["grid", "grid.toml", "--part", f"1/{'9' * 5_000}"], "missing|grid.toml"),
         (["methods", "lfw"], "method: .*'lfw'.*'lwf'"),
         (["show", "nowhere"], "run: nowhere holds no record.json"),
     ],
@@ -75,6 +94,16 @@ def test_bad_file(text: str, said: str, tmp_path: Path, capsys: pytest.CaptureFi
     assert main(["run", "bad.toml", "--option", "temperature=2", "--out", "kept"]) == 2
     assert said in capsys.readouterr().err
     assert [path.name for path in tmp_path.iterdir()] == ["bad.toml"]
+
+
+def test_a_full_disk_is_told_in_one_line(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    def fail(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device", "runs/first/record.json")
+
+    monkeypatch.setattr("ssil.cli.run_display.run", fail)
+    assert main(["run", "--dataset", "digits"]) == 2
+    expected = "error: runs/first/record.json: No space left on device; make room, and give the same command again\n"
+    assert capsys.readouterr().err == expected
 
 
 def test_an_unforeseen_error_is_not_hidden(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,7 @@ from typing import Any, Literal, Self
 from pydantic import model_validator
 
 from ssil.core.errors import UserError
-from ssil.core.settings import Positive, Settings, setting, validated
+from ssil.core.settings import MAX_SHOWN, Positive, Settings, setting, validated
 from ssil.data.data_settings import DataSettings
 from ssil.learning.learning_settings import (
     ExecutionSettings,
@@ -106,8 +106,8 @@ def read_toml(path: Path) -> dict[str, Any]:
         return tomllib.loads(path.read_text())
     except OSError as error:
         raise UserError(f"config: {path} can't be read ({error.strerror}); check the path") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise UserError(f"config: {path} is not valid TOML: {error}") from None
+    except (ValueError, RecursionError) as error:  # also of numbers of thousands of digits, and of deep nesting
+        raise UserError(f"config: {path} is not valid TOML: {str(error)[:MAX_SHOWN]}") from None
 
 
 def make_config(settings: Mapping[str, Any]) -> RunConfig:
@@ -191,5 +191,5 @@ def literal(text: str) -> Any:
     """
     try:
         return tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
+    except (ValueError, RecursionError):  # also of a number of thousands of digits, and of deep nesting
         return text

@@ -140,6 +140,7 @@ class _TaskRunner:
         spent = sum(progress.seconds.values())
         on_step = partial(self._on_step, task)
         snapshot = learn(method, state.snapshot, state.memory, task, context, progress, on_step)
+        progress.check_finite(task.number)
         predictions = predict(snapshot, setup.stream.seen(task), setup.stream.test, context)
         results = {name: TaskResult(found, progress, ratios.get(name)) for name, found in predictions.items()}
         seconds = spent + time.perf_counter() - started

@@ -7,11 +7,15 @@ from ssil.classifier.model_directory import ModelDirectory, ModelVersion
 from ssil.classifier.prediction import Classifier
 from ssil.core.classes import ClassTable
 from ssil.core.errors import UserError, did_you_mean
+from ssil.data.image_index import as_utf8
 from ssil.learning.snapshot import without
 
 
 def rename(directory: ModelDirectory, old: str, new: str) -> ModelVersion:
     """Publish a version in which a class has another name."""
+    directory.current()  # fails before the lock creates a folder of a misspelt name
+    if new != as_utf8(new):
+        raise UserError(f"name: {new!r} is not valid UTF-8; give another name")
     with directory.locked():
         before = directory.load()
         known, label, new = before.classifier, _label(before.classifier, old), normalized_name(new)
@@ -25,6 +29,7 @@ def rename(directory: ModelDirectory, old: str, new: str) -> ModelVersion:
 
 def forget(directory: ModelDirectory, name: str) -> ModelVersion:
     """Publish a version without a class, and erase the class's images from every version."""
+    directory.current()  # fails before the lock creates a folder of a misspelt name
     with directory.locked():
         before = directory.load()
         known, label = before.classifier, _label(before.classifier, name)

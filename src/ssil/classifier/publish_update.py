@@ -1,5 +1,6 @@
 """Update a model directory: learn new images, refuse an update that costs too much, publish the new version."""
 
+import math
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -14,7 +15,7 @@ from ssil.classifier.model_directory import ModelDirectory, ModelVersion
 from ssil.classifier.update import Update, changed_settings, update
 from ssil.core.errors import RefusedError, UserError
 from ssil.data.file_validation import ProgressCallback
-from ssil.data.image_index import Remark
+from ssil.data.image_index import Remark, as_utf8
 from ssil.learning.task import Observer, ignore_progress
 from ssil.nn.backbones import find_backbone
 from ssil.nn.pretrained import Pretrained, read_pretrained
@@ -28,6 +29,11 @@ class Limits:
     """On all old classes together."""
     class_drop: float | None = None
     """On any single old class."""
+
+    def __post_init__(self) -> None:
+        for name, points in (("max_drop", self.drop), ("max_class_drop", self.class_drop)):
+            if points is not None and not 0 <= points <= 100:
+                raise UserError(f"{name}: {points} is no number of points of accuracy; give 0 to 100")
 
 
 @dataclass(frozen=True)
@@ -68,6 +74,8 @@ def publish_update(
         UserError: The settings or the images are not valid.
         RefusedError: A limit is exceeded.
     """
+    if minutes is not None and not 0 < minutes < math.inf:
+        raise UserError(f"minutes: {minutes} is no time to train; give a number above 0")
     if "memory" in given and given.get("memory_mb") is not None:
         raise UserError("memory: give a number of images or of megabytes, not both")
     directory = ModelDirectory(folder, [*trusted, *(str(given.get(kind)) for kind in ("method", "backbone"))])
@@ -91,6 +99,8 @@ def publish_update(
 def _check_settings(settings: ClassifierSettings, weights: Pretrained | None) -> None:
     """Raise what is wrong with a new model's settings before thousands of images are read."""
     settings.configured()
+    if settings.backbone == "identity" and settings.image_size > 1:
+        raise UserError("backbone: identity is for features of 1 x 1 pixels; name a network, or give --image-size 1")
     find_backbone(settings.backbone)
     trained_network(settings, None, weights)
 
@@ -121,7 +131,7 @@ def _history_facts(images: str, arrived: LabelledImages, result: Update, seconds
     """Return the entry of an update in the history."""
     known, names, after = result.known_classes, result.classifier.classes.names, result.after
     return {
-        "images": images,
+        "images": as_utf8(images),
         "new": [name for name in names if name not in known],
         "more": [name for name in dict.fromkeys(name for _, name in arrived) if name in known],
         "pictures": result.trained_images,

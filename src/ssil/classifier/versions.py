@@ -24,6 +24,9 @@ KEPT_FILE = re.compile(r"(?:[0-9a-f]{32}-)?([0-9a-f]{32})\.\w+")
 UNFINISHED_FILE = re.compile(rf"\.{KEPT_FILE.pattern}\.part")
 """The name of such a file that is being written."""
 
+MAX_VERSION = 10**9
+"""No model has more versions."""
+
 History = Sequence[Mapping[str, Any]]
 """One entry per change that led to a version, the newest last."""
 
@@ -70,8 +73,8 @@ class VersionedDirectory:
             raise UserError(f"model: {self.folder} holds no model; make one with: ssil learn {self.folder} IMAGES")
         path = self.folder / CURRENT
         number = read_checked_json(path).get("version")
-        if not isinstance(number, int):
-            raise UserError(f"model: {path} is not what it should be (version {number!r}); restore it")
+        if type(number) is not int or not 0 < number <= MAX_VERSION:
+            raise UserError(f"model: {path} is not what it should be (its version is no number); restore it")
         return number
 
     def current_or_none(self) -> int | None:

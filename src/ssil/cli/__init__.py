@@ -5,6 +5,7 @@ One file per command: `ssil run` is in `run.py`, `ssil data check` in `data_chec
 Start with `main` below, which turns exceptions into exit codes, and `run.py`; Ctrl-C is handled in `interrupts.py`.
 """
 
+import errno
 import os
 import sys
 from collections.abc import Sequence
@@ -16,6 +17,9 @@ from ssil.core.errors import RefusedError, UserError, did_you_mean
 
 DONE, FAILED, BAD_INPUT, REFUSED, INTERRUPTED = 0, 1, 2, 3, 130
 """The exit codes. `REFUSED`: `--max-drop` or `ssil check` said no. `FAILED`: a run of a grid failed, or a bug."""
+
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+"""The errors of a disk, or a share of it, that is full."""
 
 COMMANDS = {
     "Start here": {
@@ -96,6 +100,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # the reader of a pipe, such as `head`, has closed it
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return FAILED
+    except OSError as error:  # a full disk, a path that is too long, a folder that can't be read
+        if error.errno is None:
+            raise
+        return _fail(f"error: {_explain_os(error)}", BAD_INPUT)
     return DONE
 
 
@@ -104,6 +112,14 @@ def _fail(message: str, code: int) -> int:
 
     print(printable(message), file=sys.stderr)
     return code
+
+
+def _explain_os(error: OSError) -> str:
+    from ssil.cli.terminal import shortened
+
+    where = f"{shortened(error.filename)}: " if error.filename else ""
+    cure = "make room, and give the same command again" if error.errno in FULL else "check the path and its permissions"
+    return f"{where}{error.strerror}; {cure}"
 
 
 def _explain(error: CycloptsError) -> str:

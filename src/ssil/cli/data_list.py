@@ -3,6 +3,7 @@
 import csv
 import shlex
 from collections.abc import Iterator
+from io import StringIO
 from pathlib import Path
 from typing import Annotated
 
@@ -11,8 +12,9 @@ from cyclopts import App, Parameter
 
 from ssil.cli.data_options import Choice, SourceName, Threads, rows_of, stored_images, used_images
 from ssil.cli.progress import counting
-from ssil.cli.terminal import printable
+from ssil.cli.terminal import check_output, printable
 from ssil.core.errors import UserError
+from ssil.core.files import write_atomic
 from ssil.data.dataset import Dataset
 from ssil.data.image_index import DEFAULT_PREPROCESSING, Files, ImageIndex
 
@@ -42,6 +44,7 @@ def list_images(
     """Write which images are for training and for testing."""
     if out.suffix.lower() != ".csv":
         raise UserError(f"out: {out} must end in .csv, by which such a table is known")
+    check_output("out", out)
     with counting("reading") as progress:
         index, dataset = used_images(source, choice or Choice(), progress, threads)
     _write(out, index, dataset)
@@ -55,10 +58,12 @@ def list_images(
 
 def _write(out: Path, index: ImageIndex, dataset: Dataset) -> None:
     try:
-        with out.open("w", newline="", encoding="utf-8") as file:
-            writer = csv.writer(file, lineterminator="\n")
-            writer.writerow(COLUMNS)
-            writer.writerows(_rows(index, dataset))
+        out.parent.stat()  # a folder that is missing is an error
+        text = StringIO()
+        writer = csv.writer(text, lineterminator="\n")
+        writer.writerow(COLUMNS)
+        writer.writerows(_rows(index, dataset))
+        write_atomic(out, text.getvalue().encode())
     except OSError as error:
         raise UserError(f"out: {out} can't be written ({error.strerror}); give another file") from error
     except UnicodeEncodeError as error:

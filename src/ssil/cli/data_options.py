@@ -7,6 +7,7 @@ from typing import Annotated, TypeVar
 
 import numpy as np
 from cyclopts import Parameter
+from cyclopts.validators import Number
 from rich.console import Console
 
 from ssil.cli.terminal import plain
@@ -23,7 +24,7 @@ from ssil.data.store.reader import StoredImages
 
 SourceName = Annotated[str, Parameter(help="a name, a folder, a table of paths and labels, or a store")]
 DataRoot = Annotated[Path | None, Parameter(help="where a named set lies (default: $SSIL_DATA), or a table's files")]
-Threads = Annotated[int | None, Parameter(help="images at once (default: one per core)")]
+Threads = Annotated[int | None, Parameter(validator=Number(gte=1), help="images at once (default: one per core)")]
 
 MAX_REMARKS = 10
 """The number of remarks that are shown before the rest is only counted."""

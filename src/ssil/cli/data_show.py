@@ -17,8 +17,9 @@ from ssil.cli.data_options import (
     stored_images,
 )
 from ssil.cli.progress import counting
-from ssil.cli.terminal import Json, console, json_line, plain
+from ssil.cli.terminal import Json, check_output, console, json_line, plain
 from ssil.core.errors import UserError
+from ssil.core.files import replacing
 from ssil.data.contact_sheet import contact_sheet, spread
 from ssil.data.decode import UnreadableError, measure
 from ssil.data.image_index import ImageIndex
@@ -50,6 +51,10 @@ def show(
     json: Json = False,
 ) -> None:
     """Show counts, classes and sizes, and a sheet of images."""
+    if sheet:
+        check_output("sheet", sheet)
+        if sheet.suffix.lower() != ".png":
+            raise UserError(f"sheet: {sheet} must end in .png, the format that is written")
     with counting("reading", json) as progress:
         index = chosen_images(source, choice or Choice(), progress)
     numbers = _numbers(index)
@@ -150,7 +155,7 @@ def _range_text(values: dict[str, float] | None, unit: str) -> str:
 
 def _draw(index: ImageIndex, sheet: Path) -> None:
     try:
-        sheet.parent.mkdir(parents=True, exist_ok=True)
-        contact_sheet(index).save(sheet, "PNG")
+        with replacing(sheet) as file:
+            contact_sheet(index).save(file, "PNG")
     except OSError as error:
         raise UserError(f"sheet: {sheet} can't be written ({error.strerror}); give another file") from error

@@ -5,7 +5,7 @@ from typing import Annotated
 
 from cyclopts import App, Parameter
 
-from ssil.cli.terminal import Model, Trust, Version, console
+from ssil.cli.terminal import Model, Trust, Version, check_output, console
 from ssil.core.errors import UserError
 
 app = App(
@@ -32,6 +32,7 @@ def export(
     trust: Trust = None,
 ) -> None:
     """Write a model as an ONNX file, for other programs."""
+    check_output("out", out)
     from ssil.classifier.model_directory import ModelDirectory
     from ssil.classifier.onnx_export import export as write
     from ssil.data.assemble import make_transform  # imports torch

@@ -86,6 +86,8 @@ def grid(
 
     cluster = _cluster(on, jobs, address=address, cpus=cpus, gpus=gpus, retries=retries)
     root, cells = out or Path("runs") / spec.stem, select_part(read_grid(spec), part)
+    if root.exists() and not root.is_dir():
+        raise UserError(f"out: {root} is a file; give a directory")
     complete = run_missing(cells, root, jobs, dry_run, cluster, threads)
     if dry_run:
         return
@@ -123,7 +125,7 @@ def select_part(cells: Sequence[Item], part: str | None) -> Sequence[Item]:
     """
     if part is None:
         return cells
-    found = re.fullmatch(r"(\d+)/(\d+)", part)
+    found = re.fullmatch(r"(\d{1,9})/(\d{1,9})", part)
     if not found or not 1 <= int(found[1]) <= int(found[2]):
         raise UserError(f"part: {part!r} is not a part such as 1/4 or 4/4")
     return cells[int(found[1]) - 1 :: int(found[2])]

@@ -5,7 +5,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import App, Parameter
 
-from ssil.cli.terminal import Json, Model, Trust, Version, console, json_line, percent, plain, require_plotly, table
+from ssil.cli.terminal import (
+    Json,
+    Model,
+    Trust,
+    Version,
+    check_output,
+    console,
+    json_line,
+    percent,
+    plain,
+    require_plotly,
+    table,
+)
 
 if TYPE_CHECKING:
     from ssil.classifier.holdout import HoldoutResult
@@ -33,6 +45,7 @@ def inspect(
     """Show a model's classes, their kept images and accuracies."""
     if html:
         require_plotly("html")
+        check_output("html", html)
     from ssil.classifier.holdout import evaluate
     from ssil.classifier.model_directory import ModelDirectory  # imports torch
 

@@ -16,6 +16,7 @@ from ssil.cli.terminal import (
     Json,
     Model,
     Trust,
+    check_output,
     console,
     duration,
     json_line,
@@ -88,6 +89,7 @@ def learn(
     given = make_settings(values).model_dump(include=set(values))
     if html:
         require_plotly("html")
+        check_output("html", html)
     from ssil.classifier.publish_update import (  # imports torch, which `ssil learn --help` need not
         Limits,
         publish_update,

@@ -1,9 +1,11 @@
 """Output of all commands: the console, JSON lines, tables, durations, and the options that commands share."""
 
 import sys
+from errno import EISDIR
 from importlib.util import find_spec
 from json import dumps
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Annotated, Any
 
 from cyclopts import Parameter
@@ -32,6 +34,8 @@ Version = Annotated[int | None, Parameter(help="of the model (default: the curre
 
 MIN_TEXT_WIDTH = 10
 """A narrow terminal folds the text of a column, but not to less than this."""
+MAX_PATH = 300
+"""Characters of a path that an error message shows."""
 CLOSE_COLUMNS = 12
 """A table of more columns than this has one space between them instead of two."""
 
@@ -126,6 +130,33 @@ def percent(value: float | None, decimals: int = 1) -> str:
     ('66.7 %', '67 %', '-')
     """
     return "-" if value is None else f"{value:.{decimals}f} %"
+
+
+def check_output(option: str, path: Path) -> None:
+    """Raise UserError if a file can't be written to `path`; nothing is left behind. Work of hours may precede it.
+
+    Args:
+        option: The name of the option that gave the path, for the message.
+        path: The file, whose folders need not exist yet.
+    """
+    try:
+        if not path.name or path.is_dir():
+            raise IsADirectoryError(EISDIR, "a folder")
+        folder = next(one for one in path.parents if one.exists())
+        missing = path.relative_to(folder).parts[0]
+        for name in (path.name, missing):
+            (folder / f".{name}.part").exists()  # too long a name is an error
+        with TemporaryFile(dir=folder):
+            pass
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise UserError(f"{option}: {shortened(path)} can't be written ({reason}); give another file") from None
+
+
+def shortened(path: object) -> str:
+    """Return a path, or the first and the last characters of a long one."""
+    text = str(path)
+    return text if len(text) <= MAX_PATH else f"{text[: MAX_PATH // 2]}...{text[-MAX_PATH // 2 :]}"
 
 
 def require_plotly(option: str) -> None:

@@ -7,9 +7,11 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from ssil.core.errors import UserError, did_you_mean
 
-Positive = Annotated[int, Field(ge=1)]
+LARGEST_COUNT, LARGEST_RATE = 2**31 - 1, 1e30
+"""Bounds far above all that is of use, and below what tensors' sizes and single precision can hold."""
+Positive = Annotated[int, Field(ge=1, le=LARGEST_COUNT)]
 """A whole number, 1 or more."""
-Rate = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+Rate = Annotated[float, Field(gt=0, le=LARGEST_RATE, allow_inf_nan=False)]
 """A finite number above 0."""
 
 
@@ -68,6 +70,9 @@ def setting(default: Any, description: str, *, alias: str | None = None, **prope
     return Field(default, alias=alias, description=description, json_schema_extra=properties, **constraints)
 
 
+MAX_SHOWN = 200
+"""Characters of a value that an error message shows."""
+
 Model = TypeVar("Model", bound=BaseModel)
 
 
@@ -91,4 +96,13 @@ def _explanation(model: type[BaseModel], error: Any) -> str:
         return f"{name}: no such setting; {did_you_mean(name, model.model_fields, 'see `ssil run --help`')}"
     field = model.model_fields.get(name)
     shown = field.alias if field and field.alias else name
-    return f"{shown}: {error['input']!r} does not fit: {error['msg'][:1].lower()}{error['msg'][1:]}"
+    return f"{shown}: {_shortened(error['input'])} does not fit: {error['msg'][:1].lower()}{error['msg'][1:]}"
+
+
+def _shortened(value: object) -> str:
+    """Return the value as it is written in Python; one with more digits than Python prints, or too long, is cut."""
+    try:
+        text = repr(value)
+    except ValueError:
+        return "a number of thousands of digits"
+    return text if len(text) <= MAX_SHOWN else f"{text[:MAX_SHOWN]}..."

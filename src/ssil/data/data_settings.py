@@ -32,7 +32,7 @@ class DataSettings(Settings, group="Data"):
         le=1,
     )
     split_seed: int | None = setting(None, "of a random test split (default: 0)", ge=0)
-    image_size: Positive | None = setting(None, "pixels per side, where the data set leaves a choice")
+    image_size: Positive | None = setting(None, "pixels per side, where the data set leaves a choice", le=8192)
     augment: Literal["crop", "shift", "none"] | None = setting(
         None, "training views of image files: random resized crops, small shifts, or none of these"
     )

@@ -35,6 +35,8 @@ def export_png(dataset: Dataset, out: Path, on_progress: ProgressCallback | None
         part.rename(out)
     except OSError as error:
         raise UserError(f"out: {out} can't be written ({error.strerror}); give another directory") from error
+    finally:
+        shutil.rmtree(part, ignore_errors=True)  # what an error or Ctrl-C leaves
     return total
 
 

@@ -7,7 +7,7 @@ from typing import Any, Literal, Self
 
 from pydantic import model_validator
 
-from ssil.core.settings import Positive, Rate, Settings, setting
+from ssil.core.settings import LARGEST_RATE, Positive, Rate, Settings, setting
 
 
 class MemorySettings(Settings, group="Memory"):
@@ -68,7 +68,7 @@ class TrainingSettings(Settings, group="Training", resolved=True):
     lr_by_task: bool | None = setting(None, "divide the rate by the task's number, as the authors' code does")
     batch: Positive | None = setting(None, "new images in a mini-batch")
     momentum: float | None = setting(None, "of SGD", ge=0, lt=1)
-    weight_decay: float | None = setting(None, "of SGD", ge=0)
+    weight_decay: float | None = setting(None, "of SGD", ge=0, le=LARGEST_RATE)
     new_head_init: Literal["default", "zero"] | None = setting(None, "how rows of new classes start")
 
     @property

@@ -65,6 +65,8 @@ class Progress:
     def check_finite(self, task: int) -> None:
         """Raise UserError if a loss or a weight is infinite or not a number. Waits for the device."""
         totals = {f"loss: {part}": value for part, value in self.sums.items()}
+        for means in self.losses.values():
+            totals |= {f"loss: {part}": torch.tensor(values).sum() for part, values in means.items()}
         modules = (self.network, *self.scorers.values())
         tensors = [tensor for module in modules for tensor in module.state_dict().values()]
         weights = [tensor.double().sum() for tensor in tensors if tensor.is_floating_point()]

@@ -5,6 +5,7 @@ from typing import Protocol
 from torch import Tensor
 
 from ssil.core import plugins
+from ssil.core.errors import UserError
 from ssil.nn import resnet
 from ssil.nn.resnet import Backbone, Norm
 
@@ -26,7 +27,10 @@ class Identity(Backbone):
 
     def forward(self, images: Tensor) -> tuple[Tensor, tuple[Tensor, ...]]:
         """Return the vectors (B, C), given as such or as images (B, C, 1, 1), and no stage maps."""
-        return images.flatten(1), ()
+        vectors = images.flatten(1)
+        if vectors.shape[1] != self.width:
+            raise UserError("backbone: identity is for features of 1 x 1 pixels, and these are images; name a network")
+        return vectors, ()
 
 
 BACKBONES: dict[str, MakeBackbone] = {

@@ -1,4 +1,5 @@
 import os
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -74,6 +75,7 @@ def test_string_labels_and_class_names(tmp_path: Path) -> None:
         ({"y_test": np.array([9, 3, 8])}, "y_test has labels that y_train has not: 8"),
         ({"y_test": np.array(["9", "3", "7"])}, "y_test has labels that y_train has not: '3', '7', '9'"),
         ({"classes": np.array(["a", "b"])}, "classes must be a list with a name for each"),
+        ({"classes": np.array(["a"] * 10)}, "classes has 'a' twice; give each class a name of its own"),
         ({"y_train": np.array([object()] * 6)}, "save plain numbers or strings"),
     ],
 )
@@ -107,3 +109,11 @@ def test_omniglot() -> None:
     assert len(omniglot.classes) == 1000
     assert len(omniglot.train) == 5000
     assert omniglot.train.images.shape == (28, 28, 1)
+
+
+def test_a_file_that_claims_to_be_huge_is_refused(tmp_path: Path) -> None:
+    header = b"{'descr': '|u1', 'fortran_order': False, 'shape': (1000000000, 1000, 1000000), }\n"
+    with zipfile.ZipFile(tmp_path / "huge.npz", "w") as archive:
+        archive.writestr("x_train.npy", b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header)
+    with pytest.raises(UserError, match=r"huge\.npz has an array that can't be read"):
+        load(DataSettings(dataset=str(tmp_path / "huge.npz")))

@@ -49,7 +49,7 @@ def _stored(path: Path) -> dict[str, Array]:
     try:
         with path.open("rb") as file, np.load(file, allow_pickle=False) as content:
             stored = {key: content[key] for key in (*KEYS, "classes") if key in content}
-    except (*BROKEN, TypeError) as error:  # TypeError: a single array
+    except (*BROKEN, TypeError, MemoryError) as error:  # TypeError: a single array; MemoryError: a false size
         raise UserError(
             f"dataset: {path} has an array that can't be read ({error}); save plain numbers or strings"
         ) from error
@@ -96,4 +96,8 @@ def _names(path: Path, values: Array, classes: Array | None) -> tuple[str, ...]:
         return tuple(map(str, values))
     if values.dtype.kind == "U" or classes.ndim != 1 or not set(values.tolist()) <= set(range(len(classes))):
         raise UserError(f"dataset: {path}: classes must be a list with a name for each integer label, counted from 0")
-    return tuple(str(classes[value]) for value in values.tolist())
+    names = tuple(str(classes[value]) for value in values.tolist())
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise UserError(f"dataset: {path}: classes has {twice!r} twice; give each class a name of its own")
+    return names
