@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +20,8 @@ from ssil.data.data_settings import DataSettings
 from ssil.data.decode import UnreadableError
 from ssil.data.image_index import ImageIndex
 from ssil.data.load import load
-from ssil.data.store.format import INDEX_SCHEMA, Names, is_store
-from ssil.data.store.reader import Store, check_store, open_store
+from ssil.data.store.format import INDEX_SCHEMA, Names, fingerprint, index_columns, is_store
+from ssil.data.store.reader import Store, StoredImages, check_store, open_store
 from ssil.data.store.writer import prepare
 
 
@@ -104,15 +105,17 @@ def test_a_large_store_opens_at_once(store: Store) -> None:
     )
     with pa.ipc.new_file(str(store.path / "index.arrow"), INDEX_SCHEMA) as writer:
         writer.write_batch(index.combine_chunks().to_batches()[0])
-    change(store.path, images=count)
+    facts, columns = store.facts, index_columns(index.combine_chunks().to_batches()[0])
+    change(store.path, images=count, fingerprint=fingerprint(facts.classes, facts.keys, facts.look, columns))
     start = time.perf_counter()
     assert len(open_store(store.path).image_index()) == count
     assert time.perf_counter() - start < 0.3
 
 
-def change(path: Path, **facts: object) -> None:
-    described = json.loads((path / "store.json").read_text())
-    (path / "store.json").write_text(json.dumps(described | facts))
+def change(store: Path, **facts: object) -> None:
+    """Change store.json and the checksum of the index in it, without a checksum of store.json itself."""
+    path, index = store / "store.json", sha256((store / "index.arrow").read_bytes()).hexdigest()
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"checksum": None, "index": index} | facts))
 
 
 def cut(path: Path) -> None:
@@ -127,6 +130,7 @@ def spoil(path: Path) -> None:
 def garble(path: Path) -> None:
     """Make a name that is no text."""
     path.write_bytes(path.read_bytes().replace(b"bee/3.jpg", b"bee/\xff.jpg"))
+    change(path.parent)
 
 
 def misplace(path: Path) -> None:
@@ -180,7 +184,7 @@ def test_a_mended_store_is_as_good_as_new(store: Store, image_index: ImageIndex)
 def test_what_is_no_store(tmp_path: Path) -> None:
     assert not is_store(tmp_path)
     for path in (tmp_path, tmp_path / "nowhere"):
-        with pytest.raises(UserError, match="holds no store; make one with"):
+        with pytest.raises(UserError, match=r"holds no store; make one with"):
             open_store(path)
 
 
@@ -230,7 +234,38 @@ def test_a_shard_that_cannot_be_opened(store: Store) -> None:
 def test_a_changed_index(store: Store) -> None:
     content = (store.path / "index.arrow").read_bytes()
     flip(store.path / "index.arrow", content.index(store.source.columns.label.tobytes()))
-    assert [fault.path for fault in check_store(open_store(store.path))] == ["index.arrow"]
+    with pytest.raises(UserError, match=r"index.arrow can't be used .its checksum differs"):
+        open_store(store.path)
+
+
+@pytest.mark.parametrize("index", [0, 6, 14])
+def test_a_changed_image_is_not_read(store: Store, index: int) -> None:
+    shard = store.path / f"data-{store.source.columns.shard[index]:05d}.arrow"
+    data = bytes(store.source.read(index))
+    flip(shard, shard.read_bytes().index(data) + len(data) // 2)
+    source, name = open_store(store.path).source, store.source.names[index]
+    with pytest.raises(UserError, match=f"{shard} can't be used .the bytes of {name} have changed"):
+        source.read(index)
+    assert source.read(index - 1) == bytes(store.source.read(index - 1))
+
+
+def test_an_image_is_verified_once(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    read = list[int]()
+
+    def is_unchanged(self: StoredImages, row: int, data: memoryview) -> bool:
+        read.append(row)
+        return True
+
+    monkeypatch.setattr(StoredImages, "is_unchanged", is_unchanged)
+    source = open_store(store.path).source
+    assert [source.read(row).nbytes > 0 for row in (3, 4, 3, 3)] == [True] * 4
+    assert read == [3, 4]
+
+
+def test_changed_remarks(store: Store) -> None:
+    flip(store.path / "refused.csv", -2)
+    with pytest.raises(UserError, match=r"refused.csv can't be used .its checksum differs"):
+        open_store(store.path).remarks()
 
 
 @pytest.mark.parametrize(
@@ -239,9 +274,20 @@ def test_a_changed_index(store: Store) -> None:
 )
 def test_changed_facts(store: Store, field: str, change: Callable[[Any], Any]) -> None:
     facts = json.loads((store.path / "store.json").read_text())
-    (store.path / "store.json").write_text(json.dumps(facts | {field: change(facts[field])}))
-    (fault,) = check_store(open_store(store.path))
-    assert fault == ("store.json", "its classes, keys or preprocessing have changed since the store was written", True)
+    changed = facts | {field: change(facts[field])}
+    (store.path / "store.json").write_text(json.dumps(changed))
+    with pytest.raises(UserError, match=r"store.json can't be used .its checksum differs"):
+        open_store(store.path)
+    (store.path / "store.json").write_text(json.dumps(changed | {"checksum": None}))
+    with pytest.raises(UserError, match=r"store.json can't be used .its classes, keys or preprocessing have changed"):
+        open_store(store.path)
+
+
+def test_a_store_of_an_earlier_version_has_no_checksums(store: Store) -> None:
+    facts = json.loads((store.path / "store.json").read_text())
+    del facts["checksum"], facts["refused_sha256"]
+    (store.path / "store.json").write_text(json.dumps(facts))
+    assert check_store(open_store(store.path)) == []
 
 
 def test_whole_numbers_in_a_look(image_index: ImageIndex, tmp_path: Path) -> None:

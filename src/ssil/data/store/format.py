@@ -89,6 +89,15 @@ class StoreFacts(StoreSettings):
     """The number of bytes of each shard's file."""
     index: str
     """The SHA-256 of the index's file."""
+    refused_sha256: str | None = None
+    """The SHA-256 of refused.csv; stores of earlier versions don't have it, nor the checksum."""
+    checksum: str | None = None
+    """See `facts_checksum`."""
+
+
+def facts_checksum(facts: StoreFacts) -> str:
+    """Return the SHA-256 of all other fields of store.json."""
+    return sha256(facts.model_dump_json(exclude={"checksum"}).encode()).hexdigest()
 
 
 def shard_name(number: int) -> str:
@@ -213,12 +222,14 @@ def read_json(path: Path, kind: type[Model]) -> Model:
         raise damaged(path, f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from error
 
 
-def read_table(path: Path, schema: pa.Schema) -> pa.Table:
-    """Return an Arrow file mapped into memory: only its description is read."""
+def read_table(path: Path, schema: pa.Schema, digest: str | None = None) -> pa.Table:
+    """Return an Arrow file mapped into memory: only its description is read, unless there is a SHA-256 to compare."""
     try:
         if not path.is_file():  # a pipe would keep the reader waiting
             raise OSError("not a regular file")
         with pa.memory_map(str(path)) as file:  # the map outlives the file object, as long as an array needs it
+            if digest and sha256(file.read_buffer()).hexdigest() != digest:
+                raise OSError("its checksum differs")
             table = pa.ipc.open_file(file).read_all()
         if table.schema != schema:
             raise pa.ArrowInvalid("it has other columns")

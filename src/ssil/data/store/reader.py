@@ -4,7 +4,7 @@ import csv
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property, partial
-from hashlib import file_digest, sha256
+from hashlib import sha256
 from io import StringIO
 from pathlib import Path
 
@@ -17,7 +17,7 @@ from ssil.core.files import read_file
 from ssil.data.dataset import DatasetInfo
 from ssil.data.decode import UnreadableError, decode_image
 from ssil.data.file_validation import FileValidation, ProgressCallback
-from ssil.data.image_index import ImageIndex, Remark, Rows
+from ssil.data.image_index import Flags, ImageIndex, Remark, Rows
 from ssil.data.prefetch import prefetch
 from ssil.data.store import format
 
@@ -37,10 +37,33 @@ class StoredImages:
         """The paths of the files that were packed."""
         return self.columns.name
 
+    @cached_property
+    def _verified(self) -> Flags:
+        """Whether each image's digest was compared."""
+        return np.zeros(len(self), dtype=np.bool_)
+
     def read(self, row: int) -> memoryview:
-        """Return the encoded image: a view of the mapped shard, without copying."""
+        """Return the encoded image, a view of the mapped shard without copying; its digest is compared the first time.
+
+        Raises:
+            UserError: The image has changed since it was stored, or its shard can't be used.
+        """
+        data = self.read_unverified(row)
+        if not self._verified[row]:
+            if not self.is_unchanged(row, data):
+                shard = self.path / format.shard_name(int(self.columns.shard[row]))
+                raise format.damaged(shard, f"the bytes of {self.names[row]} have changed since they were stored")
+            self._verified[row] = True
+        return data
+
+    def read_unverified(self, row: int) -> memoryview:
+        """Return the encoded image, whatever its digest."""
         images = self.images(int(self.columns.shard[row]))
         return memoryview(images[int(self.columns.row[row])].as_buffer()).cast("B").toreadonly()
+
+    def is_unchanged(self, row: int, data: memoryview) -> bool:
+        """Return whether the encoded image has the digest that the index has."""
+        return bool(sha256(data).digest()[:16] == self.columns.digest[row].tobytes())
 
     def images(self, shard: int) -> pa.ChunkedArray:
         """Return the images of a shard; two threads may open it at once."""
@@ -88,7 +111,10 @@ class Store:
     def _refused(self) -> list[tuple[Remark, int]]:
         """Each remark with the file's label; -1 where it is on no file."""
         try:
-            text = StringIO(read_file(self.path / format.REFUSED).decode(), newline="")
+            data = read_file(self.path / format.REFUSED)
+            if self.facts.refused_sha256 not in (None, sha256(data).hexdigest()):
+                raise ValueError("its checksum differs")
+            text = StringIO(data.decode(), newline="")
             return [
                 (Remark(row["path"], row["reason"], row["left_out"] == "yes"), int(row["label"] or -1))
                 for row in csv.DictReader(text)
@@ -98,7 +124,7 @@ class Store:
 
 
 def open_store(path: Path) -> Store:
-    """Return a complete store; only its index is read.
+    """Return a complete store, whose description and index are unchanged; images are read and verified later.
 
     Raises:
         UserError: There is no store, it is not complete, or its files are damaged.
@@ -106,12 +132,19 @@ def open_store(path: Path) -> Store:
     facts = _read_facts(path)
     for number, length in enumerate(facts.lengths):
         _check_length(path / format.shard_name(number), length)
-    return Store(path, facts, StoredImages(path, format.index_columns(_read_index(path, facts))))
+    columns = format.index_columns(_read_index(path, facts))
+    if format.fingerprint(facts.classes, facts.keys, facts.look, columns) != facts.fingerprint:
+        reason = "its classes, keys or preprocessing have changed since the store was written"
+        raise format.damaged(path / format.STORE, reason)
+    return Store(path, facts, StoredImages(path, columns))
 
 
 def _read_facts(path: Path) -> format.StoreFacts:
     if (path / format.STORE).is_file():
-        return format.read_json(path / format.STORE, format.StoreFacts)
+        facts = format.read_json(path / format.STORE, format.StoreFacts)
+        if facts.checksum not in (None, format.facts_checksum(facts)):
+            raise format.damaged(path / format.STORE, "its checksum differs")
+        return facts
     if (path / format.PREPARE).is_file():
         raise UserError(f"data: {path} is not complete; run the same `ssil data prepare` again to continue")
     raise UserError(f"data: {path} holds no store; make one with `ssil data prepare SOURCE --out {path}`")
@@ -127,7 +160,7 @@ def _check_length(shard: Path, expected: int) -> None:
 
 
 def _read_index(path: Path, facts: format.StoreFacts) -> pa.RecordBatch:
-    table = format.read_table(path / format.INDEX, format.INDEX_SCHEMA)
+    table = format.read_table(path / format.INDEX, format.INDEX_SCHEMA, facts.index)
     format.validate(path / format.INDEX, table)
     batches = table.to_batches()
     if len(batches) != 1 or len(batches[0]) != facts.images:
@@ -146,14 +179,7 @@ def check_store(
         threads: The number of threads that decode; by default one per core.
         rows: The images to check; by default all.
     """
-    with (store.path / format.INDEX).open("rb") as file:
-        if file_digest(file, "sha256").hexdigest() != store.facts.index:
-            return [Remark(format.INDEX, "its content has changed")]  # and its positions may be wrong
-    facts, columns, remarks = store.facts, store.source.columns, []
-    if format.fingerprint(facts.classes, facts.keys, facts.look, columns) != facts.fingerprint:
-        remarks.append(
-            Remark(format.STORE, "its classes, keys or preprocessing have changed since the store was written")
-        )
+    columns, remarks = store.source.columns, list[Remark]()
     unusable = dict(_unusable_shards(store))
     remarks += [Remark(format.shard_name(shard), reason) for shard, reason in unusable.items()]
     rows = np.arange(len(store.source)) if rows is None else rows
@@ -177,8 +203,8 @@ def _unusable_shards(store: Store) -> Iterator[tuple[int, str]]:
 
 def _fault(store: Store, row: int) -> str | None:
     """Return what is wrong with an image; None if nothing is."""
-    data, where = store.source.read(row), format.shard_name(int(store.source.columns.shard[row]))
-    if sha256(data).digest()[:16] != store.source.columns.digest[row].tobytes():
+    data, where = store.source.read_unverified(row), format.shard_name(int(store.source.columns.shard[row]))
+    if not store.source.is_unchanged(row, data):
         return f"its bytes have changed since they were stored in {where}"
     try:
         decode_image(data)

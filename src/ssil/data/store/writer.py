@@ -234,7 +234,7 @@ def _facts(
 ) -> format.StoreFacts:
     classes, keys = (tuple(map(as_utf8, names)) for names in (index.classes, index.keys))
     columns = format.index_columns(good)
-    return format.StoreFacts(
+    facts = format.StoreFacts(
         **settings.model_dump(),
         classes=classes,
         keys=keys,
@@ -246,4 +246,7 @@ def _facts(
         fingerprint=format.fingerprint(classes, keys, index.preprocessing, columns),
         lengths=tuple((out / format.shard_name(number)).stat().st_size for number in range(len(settings.shards))),
         index=sha256((out / format.INDEX).read_bytes()).hexdigest(),
+        refused_sha256=sha256((out / format.REFUSED).read_bytes()).hexdigest(),
     )
+    as_read = format.StoreFacts.model_validate_json(facts.model_dump_json())  # with 0.0 for 0
+    return facts.model_copy(update={"checksum": format.facts_checksum(as_read)})
