@@ -30,7 +30,7 @@ def test_a_method(capsys: pytest.CaptureFixture[str]) -> None:
     assert "softmax" in shown
     assert "separate | joint" in shown
     assert "min_group" in shown
-    assert "A departure. A softmax over fewer old or new classes" in shown
+    assert "A departure from the paper. A softmax over a single class has no" in shown
     (entry,) = _objects(["methods", "ssil"], capsys)
     assert entry["options"]["temperature"] == {"type": "float", "default": 2.0}
     assert [entry["profiles"][name]["kd_tau_sq"] for name in ("paper", "official", "quick")] == [False, True, False]

@@ -74,6 +74,6 @@ def test_code_that_a_record_names_is_not_loaded() -> None:
 
 def test_departures_are_those_of_the_docstring() -> None:
     (found,) = departures("ssil")
-    assert found.startswith("min_group: A departure. A softmax over fewer old or new classes")
-    assert found.endswith("share one block of TKD.")
+    assert found.startswith("min_group: A departure from the paper. A softmax over a single class")
+    assert found.endswith("share one softmax.")
     assert departures("ft") == departures("a.py:b") == []
