@@ -106,3 +106,19 @@ def test_predictions_come_back_as_they_were(tmp_path: Path) -> None:
     for part in fields(Predictions):
         torch.testing.assert_close(getattr(back, part.name), getattr(predictions, part.name), equal_nan=True)
     assert [file.name for file in (tmp_path / "arrays").iterdir()] == ["task-07.safetensors"]
+
+
+def test_a_deeply_nested_record_is_refused_in_one_line(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"^record: .*record\.json can't be read .*; restore it") as refused:
+        read_record(stored(tmp_path, "[" * 100_000))
+    assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize("length", [0, 7, 40, -1])
+def test_truncated_predictions_are_named(tmp_path: Path, length: int) -> None:
+    path = tmp_path / "arrays" / "task-01.safetensors"
+    ones = {part.name: torch.ones(3) for part in fields(Predictions)}
+    write_predictions(tmp_path, 1, Predictions(**ones))
+    path.write_bytes(path.read_bytes()[:length])
+    with pytest.raises(UserError, match=r"^arrays: .*task-01\.safetensors can't be read"):
+        read_predictions(tmp_path, 1)

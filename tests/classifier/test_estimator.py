@@ -1,5 +1,6 @@
 """scikit-learn's conventions."""
 
+import pickle
 from io import BytesIO
 from pathlib import Path
 
@@ -26,6 +27,10 @@ def arrays(names: list[str], count: int = 10, first: int = 0) -> tuple[NDArray[n
 
 def made() -> IncrementalClassifier:
     return IncrementalClassifier(**SMALL)
+
+
+def quickly_made() -> IncrementalClassifier:
+    return IncrementalClassifier(**SMALL | {"epochs": 1, "later_epochs": 1})
 
 
 def test_call_by_call() -> None:
@@ -120,3 +125,41 @@ def test_bad_images_are_refused(tmp_path: Path) -> None:
         made().fit(np.zeros((2, 8, 8)), ["ant", "bee"])  # type: ignore[arg-type]
     with pytest.raises(UserError, match=r"none\.png can't be read"):
         made().fit([tmp_path / "none.png"], ["ant"])
+
+
+def test_fixed_parameters_can_not_change() -> None:
+    model = quickly_made().fit(*arrays(["ant", "bee"]))
+    model.set_params(image_size=16)
+    with pytest.raises(UserError, match=r"image_size: the model was made with 8, which can't be changed"):
+        model.partial_fit(*arrays(["cat"]))
+    assert model.fit(*arrays(["cat", "dog"])).classes_.tolist() == ["cat", "dog"]
+
+
+def test_labels_keep_their_type(tmp_path: Path) -> None:
+    images, _ = arrays(["ant", "bee"])
+    for label in (1, "1"):
+        labels = [label] * (len(images) // 2) + [type(label)(20)] * (len(images) // 2)
+        model = quickly_made().fit(images, labels)
+        assert model.classes_.tolist() == [label, type(label)(20)]
+        model.save(tmp_path / type(label).__name__)
+        back = IncrementalClassifier.load(tmp_path / type(label).__name__, trusted=[model.backbone])
+        assert back.classes_.tolist() == [label, type(label)(20)]
+        other = "x" if isinstance(label, int) else 7
+        with pytest.raises(UserError, match=r"y: the labels are .*, and those before were .*; convert them"):
+            back.partial_fit(images[:4], [other] * 4)
+
+
+def test_another_model_is_not_replaced(tmp_path: Path) -> None:
+    images = arrays(["ant", "bee"])
+    quickly_made().fit(*images).save(tmp_path / "model")
+    with pytest.raises(UserError, match="holds another model; save elsewhere"):
+        quickly_made().fit(*images).save(tmp_path / "model")
+    assert ModelDirectory(tmp_path / "model").numbers() == [1]
+
+
+def test_pickled() -> None:
+    model = quickly_made().fit(*arrays(["ant", "bee"]))
+    copy = pickle.loads(pickle.dumps(model))
+    images, _ = arrays(["ant"])
+    assert (copy.predict_proba(images) == model.predict_proba(images)).all()
+    assert copy.partial_fit(*arrays(["cat"])).classes_.tolist() == ["ant", "bee", "cat"]

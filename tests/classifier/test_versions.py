@@ -8,6 +8,7 @@ from ssil.classifier import versions
 from ssil.classifier.edits import forget, rename
 from ssil.classifier.images import load_images
 from ssil.classifier.model_directory import ModelDirectory
+from ssil.classifier.model_files import read_checked_json, write_checked_json
 from ssil.classifier.prediction import Classifier
 from ssil.classifier.update import update
 from ssil.cli import main
@@ -182,3 +183,27 @@ def test_any_name_can_be_a_class(classifiers: list[Classifier], tmp_path: Path, 
     assert len([*(directory.folder / "pictures").iterdir()]) == 3
     forget(directory, name)
     assert len([*(directory.folder / "pictures").iterdir()]) == 2
+
+
+@pytest.mark.parametrize(
+    "history", [[1], [{"new": 3}], [{"renamed": [1, 2]}], [{"new": [["ant"]]}], [{"old_before": "much"}]]
+)
+def test_a_history_of_other_types_is_refused_in_one_line(
+    model: ModelDirectory, history: list[object], capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = model.version(2) / "model.json"
+    description = read_checked_json(path)
+    write_checked_json(path, description | {"history": history})
+    assert main(["history", str(model.folder)]) == 0
+    assert "model.json is not what it should be; restore it" in capsys.readouterr().out
+    with pytest.raises(UserError, match=r"model\.json is not what it should be"):
+        forget(model, "elk")
+    assert model.current() == 3
+
+
+@pytest.mark.parametrize("number", [10**4000, True, 0, -1, 1.5, "2"], ids=lambda value: repr(value)[:5])
+def test_a_current_version_of_no_number_is_refused(model: ModelDirectory, number: object) -> None:
+    write_checked_json(model.folder / "current.json", {"format": 1, "version": number})
+    with pytest.raises(UserError, match=r"current\.json is not what it should be") as refused:
+        model.current()
+    assert len(str(refused.value)) < 500

@@ -137,3 +137,20 @@ def test_a_method_from_a_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", recipes())
 def test_every_method_has_every_profile(name: str, profile: str) -> None:
     assert isinstance(configure(name, profile).training, Training)
+
+
+def test_a_built_in_method_is_not_replaced(tmp_path: Path) -> None:
+    file = tmp_path / "mine.py"
+    file.write_text(
+        "from ssil import register\n"
+        "from ssil.methods.ft import ft\n"
+        "@register()\n"
+        "def ssil(training):\n"
+        "    return ft(training)\n"
+    )
+    before = find_recipe("ssil")
+    with pytest.raises(UserError, match="'ssil' is a built-in method; give your function another name"):
+        find_recipe(f"{file}:ssil")
+    assert find_recipe("ssil") is before
+    file.write_text(file.read_text().replace("def ssil", "def my_ssil"))
+    assert find_recipe(f"{file}:my_ssil").name == "my_ssil"

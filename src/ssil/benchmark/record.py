@@ -11,9 +11,11 @@ from typing import Any, Final, Literal
 
 import torch
 from pydantic import BaseModel, ConfigDict, ValidationError
+from safetensors import SafetensorError
 
 from ssil.core.errors import UserError
 from ssil.core.files import read_file, write_json
+from ssil.core.settings import MAX_SHOWN
 from ssil.core.tensor_files import read_tensors, write_tensors
 from ssil.learning.metrics import Predictions, average, forgetting
 
@@ -124,8 +126,8 @@ def read_record(folder: str | Path) -> Record:
         return Record(**migrate(json.loads(read_file(path))))
     except FileNotFoundError:
         raise UserError(f"run: {folder} holds no record.json; give the --out directory of a run") from None
-    except (OSError, ValueError, TypeError, ValidationError) as error:
-        reason = str(error).splitlines()[0]
+    except (OSError, ValueError, TypeError, ValidationError, RecursionError) as error:
+        reason = (str(error).splitlines() or [type(error).__name__])[0][:MAX_SHOWN]
         raise UserError(f"record: {path} can't be read ({reason}); restore it or run again in a new folder") from None
 
 
@@ -151,12 +153,15 @@ def write_predictions(folder: Path, task: int, predictions: Predictions) -> None
 
 
 def read_predictions(folder: str | Path, task: int) -> Predictions:
-    """Read the predictions after a task; raise UserError if there are none."""
+    """Read the predictions after a task; raise UserError if there are none, or they are damaged."""
     path = _arrays(Path(folder), task)
     if not path.exists():
         raise UserError(f"task: {path} is not there; {folder} has no predictions of task {task}")
-    found = read_tensors(path)
-    return Predictions(**{"score_spread": torch.full_like(found["score_new"], torch.nan)} | found)
+    try:
+        found = read_tensors(path)
+        return Predictions(**{"score_spread": torch.full_like(found["score_new"], torch.nan)} | found)
+    except (OSError, SafetensorError, KeyError, TypeError) as error:
+        raise UserError(f"arrays: {path} can't be read ({error}); restore it, or run again") from None
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 """The classifier with scikit-learn's interface: `fit`, `partial_fit`, `predict`, for scripts and notebooks."""
 
+import re
 from collections.abc import Collection, Iterator, Sequence
 from html import escape
 from inspect import Parameter, Signature
@@ -13,12 +14,12 @@ from PIL import Image, ImageOps
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from ssil.classifier.classifier_settings import ClassifierSettings, make_settings
+from ssil.classifier.classifier_settings import FIXED, ClassifierSettings, make_settings
 from ssil.classifier.holdout import HoldoutResult
 from ssil.classifier.images import ImageFile, normalized_name
 from ssil.classifier.model_directory import ModelDirectory, ModelVersion
 from ssil.classifier.prediction import Classifier, predict
-from ssil.classifier.update import update
+from ssil.classifier.update import changed_settings, update
 from ssil.core.errors import UserError
 from ssil.data.decode import UnreadableError, measure
 from ssil.data.image_index import read_image_file
@@ -26,6 +27,10 @@ from ssil.nn.pretrained import read_pretrained
 
 ImagesLike = Sequence[str | Path | Image.Image] | NDArray[np.uint8]
 """Paths, Pillow's images, or an array of bytes (N, H, W) or (N, H, W, C)."""
+
+
+INTEGER = re.compile(r"-?(0|[1-9][0-9]{0,17})")
+"""The name of a class whose label is a whole number."""
 
 
 def _signature() -> Signature:
@@ -56,7 +61,7 @@ class IncrementalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
     settings of `ssil learn`; `init` names the first weights, which are read when the first update begins.
 
     Attributes:
-        classes_: The labels, in order of arrival.
+        classes_: The labels, in order of arrival, as they were given: all whole numbers, or all text.
         classifier_: The classifier as a value.
         before_: The last update's hold-out result before it; None for a first update.
         after_: The same after it.
@@ -73,11 +78,22 @@ class IncrementalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
     def fit(self, X: ImagesLike, y: ArrayLike) -> Self:
         """Learn from scratch."""
         self.saved_: tuple[Path | None, ModelVersion | None] = (None, None)
+        self.integers_ = _are_integers(y)
         return self._update(None, X, y)
 
     def partial_fit(self, X: ImagesLike, y: ArrayLike, classes: object = None) -> Self:
-        """Learn new classes, or more images of known ones, and keep the old; `classes` is not used."""
-        return self._update(getattr(self, "classifier_", None), X, y)
+        """Learn new classes, or more images of known ones, and keep the old; `classes` is not used.
+
+        Raises:
+            UserError: A parameter was changed that is fixed since the first update, or labels are of another type.
+        """
+        if not hasattr(self, "classifier_"):
+            return self.fit(X, y)
+        changed_settings(self.classifier_.settings, self._settings().model_dump(include=set(FIXED)))
+        if _are_integers(y) != self.integers_:
+            kinds = ("text", "whole numbers") if self.integers_ else ("whole numbers", "text")
+            raise UserError(f"y: the labels are {kinds[0]}, and those before were {kinds[1]}; convert them")
+        return self._update(self.classifier_, X, y)
 
     def _update(self, classifier: Classifier | None, X: ImagesLike, y: ArrayLike) -> Self:
         labels = np.asarray(y)
@@ -87,9 +103,8 @@ class IncrementalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         labelled = list(zip(images, map(normalized_name, map(str, labels)), strict=True))
         init = read_pretrained(self.init) if self.init and not classifier else None
         result = update(classifier, self._settings(), labelled, init=init)
-        kind = int if np.issubdtype(labels.dtype, np.integer) else str
         self.classifier_, self.before_, self.after_ = result.classifier, result.before, result.after
-        self.classes_ = np.array([kind(name) for name in result.classifier.classes.names])
+        self.classes_ = _labels(result.classifier.classes.names, self.integers_)
         return self
 
     def predict(self, X: ImagesLike) -> NDArray[Any]:
@@ -114,8 +129,8 @@ class IncrementalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         """Publish the classifier as a new version of a model directory, which `ssil predict` and `ssil learn` read.
 
         Raises:
-            UserError: The classifier was loaded from this directory or saved there before, and its current version
-                is another one by now.
+            UserError: The directory holds another model; or the classifier was loaded from there or saved there
+                before, and its current version is another one by now.
         """
         check_is_fitted(self, "classifier_")
         directory = ModelDirectory(Path(folder), (self.method, self.backbone))
@@ -124,10 +139,14 @@ class IncrementalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         known = parent.classifier.classes.names if parent else ()
         new = [name for name in self.classifier_.classes.names if name not in known]
         with directory.locked():
+            if not parent and directory.exists:
+                raise UserError(f"folder: {folder} holds another model; save elsewhere, or load that one and update it")
             if parent and directory.current() != parent.number:
                 found = f"version {directory.current()} is the current one there, and this is built on {parent.number}"
                 raise UserError(f"folder: {found}; load that one, or save elsewhere")
-            version = directory.publish_change(parent, self.classifier_, new=new, more=[])
+            version = directory.publish_change(
+                parent, self.classifier_, new=new, more=[], integer_labels=self.integers_
+            )
         self.saved_ = (directory.folder.resolve(), version)
 
     @classmethod
@@ -139,7 +158,10 @@ class IncrementalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         names = classifier.classes.names
         loaded.classifier_, loaded.before_, loaded.after_ = classifier, None, None
         loaded.saved_ = (Path(folder).resolve(), version)
-        loaded.classes_ = np.array([int(name) for name in names] if all(map(str.isdecimal, names)) else names)
+        stated = [entry["integer_labels"] for entry in version.history if "integer_labels" in entry]
+        numeric = all(INTEGER.fullmatch(name) for name in names)
+        loaded.integers_ = numeric and (not stated or bool(stated[-1]))
+        loaded.classes_ = _labels(names, loaded.integers_)
         return loaded
 
     def _settings(self) -> ClassifierSettings:
@@ -158,6 +180,15 @@ class IncrementalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         )
         head = "<tr><th>class</th><th>update</th><th>hold-out accuracy</th></tr>"
         return f"<code>{title}</code><table>{head}{rows}</table>"
+
+
+def _are_integers(y: ArrayLike) -> bool:
+    return bool(np.issubdtype(np.asarray(y).dtype, np.integer))
+
+
+def _labels(names: Sequence[str], integers: bool) -> NDArray[Any]:
+    """Return the names of classes as the labels that were given."""
+    return np.array([int(name) for name in names] if integers else names)
 
 
 def _percent(result: HoldoutResult | None, name: str) -> str:

@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import TypeVar
 from unicodedata import normalize
 
 import numpy as np
@@ -22,6 +23,9 @@ from ssil.data.shrinking import shrink
 
 MAX_DECODED_BYTES = 1 << 30
 """Up to this size, a set of images is decoded once and held in memory."""
+
+
+Value = TypeVar("Value")
 
 
 @dataclass(frozen=True)
@@ -43,11 +47,11 @@ class ImageFile:
     @classmethod
     def from_bytes(cls, name: str, data: bytes, origin: str = "") -> "ImageFile":
         """Return an image whose encoded bytes are in memory."""
-        return cls(name, checksum(data), lambda: data, origin)
+        return cls(name, checksum(data), partial(_same, data), origin)
 
     def with_features(self, features: Tensor) -> "ImageFile":
         """Return the image with these features."""
-        return replace(self, features=lambda: features)
+        return replace(self, features=partial(_same, features))
 
     @property
     def original_digest(self) -> str:
@@ -59,6 +63,11 @@ class ImageFile:
         data = bytes(shrink(self.read(), short_side, channels))
         origin = self.original_digest if checksum(data) != self.digest else self.origin
         return replace(ImageFile.from_bytes(self.name, data, origin), features=self.features)
+
+
+def _same(value: Value) -> Value:
+    """Return `value`: unlike a lambda, it can be pickled."""
+    return value
 
 
 ImagesByClass = tuple[tuple[ImageFile, ...], ...]

@@ -24,6 +24,8 @@ KEPT_FILE = re.compile(r"(?:[0-9a-f]{32}-)?([0-9a-f]{32})\.\w+")
 UNFINISHED_FILE = re.compile(rf"\.{KEPT_FILE.pattern}\.part")
 """The name of such a file that is being written."""
 
+NAME_LISTS, ACCURACIES = ("new", "more", "renamed"), ("old_before", "old_after", "new_after")
+"""Keys of an entry of the history: lists of class names, and percentages."""
 MAX_VERSION = 10**9
 """No model has more versions."""
 
@@ -118,7 +120,7 @@ class VersionedDirectory:
         """Return the content of a version's model.json, after a check that its lists are lists."""
         path = self.version(number) / MODEL
         description = read_checked_json(path)
-        if not all(isinstance(description.get(key), list) for key in (EXEMPLARS, HOLDOUT, "history")):
+        if not _is_description(description):
             raise UserError(f"model: {path} is not what it should be; restore it, or prune it")
         return description
 
@@ -191,6 +193,29 @@ def _is_kept_file(path: Path) -> bool:
     """Return whether this is an image or features that ssil has written: its name contains its checksum."""
     name = KEPT_FILE.fullmatch(path.name)
     return name is not None and path.is_file() and checksum(path.read_bytes()) == name[1]
+
+
+def _is_description(value: Mapping[str, Any]) -> bool:
+    """Return whether the parts of model.json that are used without loading the model have their types."""
+    try:
+        groups = [group for key in (EXEMPLARS, HOLDOUT) for group in _list(value[key])]
+        files = [image["file"] for group in groups for image in _list(group)]
+        names = _list(value["classes"]["names"])
+        changes = [
+            name for entry in _list(value["history"]) for key in NAME_LISTS for name in _list(entry.get(key, []))
+        ]
+        numbers = [entry.get(key) for entry in value["history"] for key in ACCURACIES]
+    except (KeyError, TypeError, AttributeError):
+        return False
+    texts = all(isinstance(one, str) for one in (*files, *names, *changes))
+    return texts and all(one is None or isinstance(one, int | float) for one in numbers)
+
+
+def _list(value: Any) -> list[Any]:
+    """Return `value` if it is a list; raise TypeError otherwise."""
+    if not isinstance(value, list):
+        raise TypeError(f"{type(value).__name__} is no list")
+    return value
 
 
 def _inode(folder: Path) -> int:

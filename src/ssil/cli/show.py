@@ -1,7 +1,7 @@
 """`ssil show`: the results of runs as tables or JSON lines."""
 
+import sys
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import asdict
 from json import dumps, loads
 from math import isnan
@@ -15,7 +15,7 @@ from rich.table import Table
 
 from ssil.benchmark.record import Record, read_predictions, read_record
 from ssil.cli.run_tables import run_table, run_title, summary_of, task_table
-from ssil.cli.terminal import Json, console, json_line, plain, table
+from ssil.cli.terminal import Json, console, json_line, plain, printable, table
 from ssil.core.errors import UserError
 from ssil.learning.metrics import Evaluation, backward_transfer, evaluate_run, newest_share
 
@@ -68,11 +68,13 @@ def _json(record: Record) -> dict[str, object]:
 
 def _json_metrics(folder: str, record: Record) -> dict[str, object] | None:
     """Return the metrics of the predictions, with null for NaN; None if there are no predictions."""
-    with suppress(UserError):
+    try:
         tasks = [asdict(evaluation) for evaluation in _evaluations(folder, record)]
-        transfer = {"backward_transfer": _backward_transfer(record)} if tasks else {}
-        return {**transfer, "tasks": loads(dumps(tasks), parse_constant=lambda _: None)}
-    return None
+    except UserError as error:
+        print(printable(error), file=sys.stderr)
+        return None
+    transfer = {"backward_transfer": _backward_transfer(record)} if tasks else {}
+    return {**transfer, "tasks": loads(dumps(tasks), parse_constant=lambda _: None)}
 
 
 def _evaluations(folder: str, record: Record) -> list[Evaluation]:

@@ -71,7 +71,7 @@ def register(
     official: Mapping[str, Any] | None = None,
     quick: Mapping[str, Any] | None = None,
 ) -> Callable[[Callable[..., Method]], Callable[..., Method]]:
-    """Return a decorator that registers a recipe under its function's name.
+    """Return a decorator that registers a recipe under its function's name; that of a built-in method is refused.
 
     Args:
         paper: Training settings and options that differ from the defaults of `Training` and of the function.
@@ -81,10 +81,24 @@ def register(
 
     def add(build: Callable[..., Method]) -> Callable[..., Method]:
         name = build.__name__
+        _refuse_builtin_name(name, build)
         RECIPES[name] = Recipe(name, build, paper or {}, official or {}, quick or {})
         return build
 
     return add
+
+
+def _refuse_builtin_name(name: str, build: Callable[..., Method]) -> None:
+    """Raise UserError if a function from outside the package has the name of a built-in method."""
+    if _is_builtin(build):
+        return
+    _import_all_methods()
+    if name in RECIPES and _is_builtin(RECIPES[name].build):
+        raise UserError(f"method: {name!r} is a built-in method; give your function another name")
+
+
+def _is_builtin(build: Callable[..., Method]) -> bool:
+    return build.__module__.startswith(f"{METHODS}.")
 
 
 def register_variant(
@@ -111,7 +125,7 @@ def register_variant(
 
     training, *parameters = inspect.signature(build).parameters.values()
     free = [p.replace(default=changed.get(p.name, p.default)) for p in parameters if p.name in {*options}]
-    variant.__name__, variant.__doc__ = name, summary
+    variant.__name__, variant.__doc__, variant.__module__ = name, summary, build.__module__
     variant.__signature__ = inspect.Signature([training, *free])  # type: ignore[attr-defined]
     register(official=official)(variant)
 

@@ -1,3 +1,4 @@
+import os
 from pathlib import Path
 
 import pyarrow
@@ -132,3 +133,9 @@ def test_files_that_are_no_tables(tmp_path: Path, name: str, content: bytes, err
 def test_a_table_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="No such file"):
         manifest(tmp_path / "mine.csv")
+
+
+def test_a_pipe_is_refused_without_waiting(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "table.csv")
+    with pytest.raises(UserError, match=r"table\.csv can't be read"):
+        manifest(tmp_path / "table.csv")

@@ -67,6 +67,10 @@ def _classes(path: Path, part: str) -> tuple[dict[str, list[str]], list[Remark]]
     return classes, remarks
 
 
+MAX_DIGITS = 4_000
+"""Digits of a number in a name that count in its order; Python converts at most 4,300."""
+
+
 def natural_key(name: str) -> tuple[list[str | int], str]:
     """Return a key that sorts the numbers inside names by value.
 
@@ -74,7 +78,7 @@ def natural_key(name: str) -> tuple[list[str | int], str]:
     ['Img1', 'img2', 'img10']
     """
     parts = re.split(r"(\d+)", name.casefold())
-    return [int(part) if index % 2 else part for index, part in enumerate(parts)], name
+    return [int(part[-MAX_DIGITS:]) if index % 2 else part for index, part in enumerate(parts)], name
 
 
 class FolderContent(NamedTuple):

@@ -2,6 +2,7 @@
 
 import csv
 from collections.abc import Sequence
+from io import StringIO
 from os.path import join, normpath
 from pathlib import Path
 from typing import NamedTuple
@@ -9,6 +10,7 @@ from typing import NamedTuple
 from pyarrow import ArrowException, parquet
 
 from ssil.core.errors import UserError
+from ssil.core.files import read_file
 from ssil.data.dataset import DatasetInfo
 from ssil.data.image_index import DEFAULT_PREPROCESSING, ImageIndex
 from ssil.data.sources.folder import SIZE, index_files, natural_key
@@ -87,10 +89,10 @@ def _rows(path: Path) -> list[ManifestRow]:
 
 
 def _csv(path: Path) -> tuple[Columns, Values]:
-    with path.open(newline="", encoding="utf-8-sig") as file:
-        reader = csv.DictReader(file, skipinitialspace=True)
-        wanted = _columns(path, list(reader.fieldnames or ()))
-        return wanted, [tuple(row[column] for column in wanted) for row in reader]
+    text = StringIO(read_file(path).decode("utf-8-sig"), newline="")
+    reader = csv.DictReader(text, skipinitialspace=True)
+    wanted = _columns(path, list(reader.fieldnames or ()))
+    return wanted, [tuple(row[column] for column in wanted) for row in reader]
 
 
 def _parquet(path: Path) -> tuple[Columns, Values]:
