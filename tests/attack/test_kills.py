@@ -53,7 +53,7 @@ def test_a_killed_update_has_the_same_result(ssil: CommandLines, model: Path, ph
         shutil.copytree(model, folder)
         found["killed"] += killed(ssil, chance, usual, *command)
         if json.loads((folder / "current.json").read_text())["version"] == 2:  # killed before version 3 was current
-            written = (folder / "versions" / "3").is_dir()
+            written = (folder / "versions" / "0003").is_dir()
             assert ssil(*("rollback", folder, "3", *TRUST) if written else command).code == 0
         assert model_result(folder) == expected
     log("kills, learn", found)

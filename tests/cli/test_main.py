@@ -1,5 +1,6 @@
 """`ssil`: bad input gets one line on stderr and exit code 2, and writes nothing; the help is quick."""
 
+import ast
 import errno
 import re
 import subprocess
@@ -8,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ssil import __version__
+from ssil import __version__, cli
 from ssil.cli import COMMANDS, main
 
 TINY = {"--dataset": "digits", "--tasks": "2", "--epochs": "1", "--train-per-class": "4", "--backbone": "resnet14"}
@@ -129,3 +130,11 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
 def test_every_help_has_an_example(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([command, "--help"]) == 0
     assert f"  ssil {command}" in capsys.readouterr().out.partition("Examples:")[2]
+
+
+@pytest.mark.parametrize("file", sorted(Path(cli.__path__[0]).glob("*.py")), ids=lambda file: file.stem)
+def test_help_fits_a_terminal_of_80_columns(file: Path) -> None:
+    """Lines of an epilogue are printed as they are, and a longer one would be broken."""
+    for node in ast.walk(ast.parse(file.read_text())):
+        if isinstance(node, ast.keyword) and node.arg == "help_epilogue":
+            assert max(map(len, ast.literal_eval(node.value).splitlines())) <= 80

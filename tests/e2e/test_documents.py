@@ -75,9 +75,11 @@ def test_a_new_method_as_contributing_says(
     monkeypatch.chdir(tmp_path)
     for file in ("my_method.py", "my_scorer.py"):
         Path(file).write_text(block("CONTRIBUTING.md", file))
-    for command in (line for name in ("commands", "check") for line in block("CONTRIBUTING.md", name).splitlines()):
+    for command in (
+        line for name in ("commands", "check", "scorer") for line in block("CONTRIBUTING.md", name).splitlines()
+    ):
         assert main(shlex.split(command)[1:]) == 0
     shown = capsys.readouterr().out
     assert "weighted" in shown
-    assert "ft" in shown
+    assert "er" in shown
     assert "newest_scaled" in shown

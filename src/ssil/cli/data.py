@@ -12,9 +12,9 @@ COMMANDS = {
 
 app = App(
     name="data",
-    help_epilogue="""A SOURCE is a name (see `ssil datasets`), a folder with one folder per class, or
-a table of paths and labels (.csv). A STORE is what `prepare` writes: the images in a
-few large files, all validated, which open at once and read fast.
+    help_epilogue="""A SOURCE is a name (see `ssil datasets`), a folder with one folder per class,
+or a table of paths and labels (.csv). A STORE is what `prepare` writes: the
+images in a few large files, all validated, which open at once and read fast.
 
 Examples:
   ssil data show my_photos --sheet contact.png

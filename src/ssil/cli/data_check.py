@@ -14,8 +14,9 @@ from ssil.data.store.reader import check_store, open_store
 
 app = App(
     name="check",
-    help_epilogue="""Every image is decoded anew, and those of a store are compared with their checksums.
-What is odd is printed, one line each; the exit code is 2 if anything would be left out.
+    help_epilogue="""Every image is decoded anew; those of a store are compared with their checksums.
+What is odd is printed, one line each. The exit code is 2 if anything would be
+left out.
 
 Examples:
   ssil data check my_photos

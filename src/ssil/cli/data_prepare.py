@@ -24,9 +24,10 @@ from ssil.data.store.reader import Store
 
 app = App(
     name="prepare",
-    help_epilogue="""A command that was stopped, by Ctrl-C or otherwise, continues when it is run again.
-Files that can't be read are refused, each with a reason, in STORE/refused.csv. If a
-disk was the cause, repair it, remove STORE/store.json, and run the same command again.
+    help_epilogue="""A command that was stopped, by Ctrl-C or otherwise, continues when it is run
+again. Files that can't be read are refused, each with a reason, in
+STORE/refused.csv. If a disk was the cause, repair it, remove STORE/store.json,
+and run the same command again.
 
 Examples:
   ssil data prepare my_photos --out my_store

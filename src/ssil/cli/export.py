@@ -10,12 +10,15 @@ from ssil.core.errors import UserError
 
 app = App(
     name="export",
-    help_epilogue="""The file takes images of the model's size as uint8 (N, height, width, channels) under
-the name `images`, and returns `scores` and `probabilities`. Normalisation and all corrections are inside.
-The caller has to resize images, and `ssil predict` does it like this: turn the image upright by its Exif
-tag, put it on white where it is transparent, cut out the centred square whose side is the fraction
-`centre` of the short side, resize it to `size` pixels a side, bilinear with antialiasing. Both numbers
-are in the file's metadata, and so are the class names, `class_names`, as a JSON list. Needs pip install 'ssil[onnx]'.
+    help_epilogue="""The file takes images of the model's size as uint8 (N, height, width, channels)
+under the name `images`, and returns `scores` and `probabilities`. Normalisation
+and all corrections are inside. Needs pip install 'ssil[onnx]'.
+
+The caller has to resize images. `ssil predict` does it like this: turn the
+image upright by its Exif tag, put it on white where it is transparent, cut out
+the centred square whose side is the fraction `centre` of the short side, resize
+it to `size` pixels a side, bilinear with antialiasing. Both numbers are in the
+file's metadata, and so are the class names, `class_names`, as a JSON list.
 
 Examples:
   ssil export birds birds.onnx""",

@@ -9,7 +9,7 @@ from ssil.cli.terminal import Model, Trust, console
 app = App(
     name="forget",
     help_epilogue="""The class has no score any more in the new version, and its images are erased
-from all versions. Earlier versions can still name it, as long as they are kept.
+from all versions. Earlier versions can still name it, until they are pruned.
 
 Examples:
   ssil forget birds dodo""",

@@ -27,13 +27,14 @@ def history(model: Model, /, *, json: Json = False) -> None:
         for number, entry in entries.items():
             json_line(version=number, current=number == current, **entry)
         return
-    shown = table("version", "from", "when", "what", "images", "old before", "old after", "new after", words=4)
+    shown = table("version", "from", "when (UTC)", "what", "images", "old before", "old after", "new after", words=4)
     for number, entry in entries.items():
         label = f"{number} (current)" if number == current else str(number)
         accuracies = (entry.get(name) for name in ("old_before", "old_after", "new_after"))
         when, parent, images = (str(entry.get(name) or "-") for name in ("time", "parent", "pictures"))
+        minute = when[:16].replace("T", " ")
         shown.add_row(
-            label, plain(parent), plain(when), plain(_change(entry)), plain(images), *map(percent, accuracies)
+            label, plain(parent), plain(minute), plain(_change(entry)), plain(images), *map(percent, accuracies)
         )
     console().print(shown)
 

@@ -47,7 +47,7 @@ LISTED_BEFORE = {
 
 app = App(
     name="learn",
-    help_epilogue="""IMAGES is a folder with one sub-folder per class, or a .csv or .parquet manifest.
+    help_epilogue="""IMAGES is a folder with one sub-folder per class, or a .csv or .parquet table.
 MODEL is created by the first call; later ones add the new classes and keep the
 old. More images of known classes are welcome too.
 

@@ -33,7 +33,7 @@ Examples:
   ssil paper
   ssil paper table1 --dataset imagenet --data-root path/to/data --dry-run
   ssil paper table1 fig5 --dataset imagenet --scale small --jobs 2
-  ssil paper table1 --dataset landmark-v2-10k --scale small --only base-fixed-t10-2
+  ssil paper table1 --dataset landmark-v2-10k --scale small --only '*-t10-2'
   ssil paper all --data glyphs --read-only""",
 )
 

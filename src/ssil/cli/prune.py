@@ -9,7 +9,7 @@ from ssil.core.errors import UserError
 
 app = App(
     name="prune",
-    help_epilogue="""The newest versions stay, and the current one in any case. Images that no version
+    help_epilogue="""The newest versions stay, and always the current one. Images that no version
 refers to any more are removed too.
 
 Examples:

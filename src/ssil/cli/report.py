@@ -18,7 +18,7 @@ MARK = "Made by ssil "
 app = App(
     name="report",
     help_epilogue="""Runs that differ in their seeds only share a line; each stream has a section.
-The page, OUT/index.html, needs no network; headline.md, .tex and .csv are beside
+The page, OUT/index.html, needs no network; headline.md, .tex, .csv are beside
 it.
 
 Examples:

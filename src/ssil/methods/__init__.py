@@ -1,4 +1,4 @@
-"""The methods, one short file each; a file's name is its method's.
+"""The methods, one short file each, named as its method (or as what its methods have in common).
 
 A file may import core, nn, data and learning, never another method: what several methods share is in
 `learning.losses`, `learning.training_subsets` and `learning.stages`. `ssil.py` holds SS-IL with its ablations, and
