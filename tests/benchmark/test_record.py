@@ -122,3 +122,19 @@ def test_truncated_predictions_are_named(tmp_path: Path, length: int) -> None:
     path.write_bytes(path.read_bytes()[:length])
     with pytest.raises(UserError, match=r"^arrays: .*task-01\.safetensors can't be read"):
         read_predictions(tmp_path, 1)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"task_sizes": []},
+        {"task_sizes": [-2, 4, 4]},
+        {"tasks": golden()["tasks"][::-1]},
+        {"tasks": golden()["tasks"] * 2},
+        {"tasks": [golden()["tasks"][0] | {"task_top1": []}, *golden()["tasks"][1:]]},
+        {"config": golden()["config"] | {"options": 3}},
+    ],
+)
+def test_a_record_that_contradicts_itself_is_refused(change: dict[str, Any], tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"^record: .*record\.json can't be read"):
+        read_record(stored(tmp_path, golden() | change))

@@ -22,6 +22,10 @@ from ssil.learning.metrics import Predictions, average, forgetting
 VERSION: Final = 2
 
 
+CONFIG_TYPES: Final = {"method": str, "dataset": str, "options": dict}
+"""The types of settings that a record states."""
+
+
 class _Part(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", json_schema_serialization_defaults_required=True)
 
@@ -123,12 +127,30 @@ def read_record(folder: str | Path) -> Record:
     """Read the record of a run directory; raise UserError if it is missing or damaged."""
     path = Path(folder) / "record.json"
     try:
-        return Record(**migrate(json.loads(read_file(path))))
+        record = Record(**migrate(json.loads(read_file(path))))
+        _check(record)
+        return record
     except FileNotFoundError:
         raise UserError(f"run: {folder} holds no record.json; give the --out directory of a run") from None
     except (OSError, ValueError, TypeError, ValidationError, RecursionError) as error:
         reason = (str(error).splitlines() or [type(error).__name__])[0][:MAX_SHOWN]
         raise UserError(f"record: {path} can't be read ({reason}); restore it or run again in a new folder") from None
+
+
+def _check(record: Record) -> None:
+    """Raise ValueError if parts of a record contradict each other, as those of a changed file may."""
+    for name, kind in CONFIG_TYPES.items():
+        if not isinstance(record.config.get(name, kind()), kind):
+            raise ValueError(f"config: {name} is of a wrong type")
+    sizes = record.task_sizes
+    if not sizes or min(sizes) < 1 or sum(sizes) > len(record.class_order):
+        raise ValueError(f"task_sizes: {sizes} do not fit {len(record.class_order)} classes")
+    if len(record.tasks) > len(sizes) or (record.summary and len(record.tasks) < len(sizes)):
+        raise ValueError(f"{len(record.tasks)} tasks of {len(sizes)}")
+    for number, task in enumerate(record.tasks, start=1):
+        lengths = {len(task.task_top1), len(task.confusion), *map(len, task.confusion)}
+        if (task.task, task.classes_seen) != (number, sum(sizes[:number])) or lengths != {number}:
+            raise ValueError(f"tasks: number {number} does not fit the stream")
 
 
 def migrate(raw: Any) -> Mapping[str, Any]:
