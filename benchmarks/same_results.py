@@ -11,7 +11,8 @@ was run is not run again. `--only old` runs that side and compares nothing.
 
 Every file that a case leaves is compared: JSON key by key (with the order of the keys and the type of each number),
 tensors and all others by their bytes. `DROPPED` lists the only values that may differ; their keys must be there all the
-same. `lock` and `messages.txt` (what is said to people) are not compared. The exit code is 1 if anything differs.
+same. `lock`, `checksums.json` and `messages.txt` (what is said to people) are not compared. The exit code is 1 if
+anything differs.
 """
 
 import argparse
@@ -52,7 +53,7 @@ DROPPED: Final[dict[str, tuple[str, ...]]] = {
 }
 """By a file's name, values that are not compared. The last two files are what `run --json` and `learn --json` print."""
 
-IGNORED: Final = {"lock", "messages.txt"}
+IGNORED: Final = {"lock", "messages.txt", "checksums.json"}
 CONFIG: Final = "configs/cifar100-small.toml"
 COMBINATIONS: Final = ("ft,il2m", "ft,il2m,scail")
 

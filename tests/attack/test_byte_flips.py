@@ -116,6 +116,7 @@ KINDS = {
     "model, image": Kind("model", "pictures/*/*.png", MODEL),
     "model, features": Kind("frozen_model", "pictures/*/*-*.safetensors", MODEL),
     "stopped run, record": Kind("stopped_run", "record.json", (resume, show)),
+    "stopped run, checksums": Kind("stopped_run", "checksums.json", (resume, show)),
     "stopped run, arrays": Kind("stopped_run", "arrays/task-01.safetensors", (resume,)),
     "stopped run, state": Kind("stopped_run", "checkpoint/state.json", (resume,)),
     "stopped run, tensors": Kind("stopped_run", "checkpoint/*.safetensors", (resume,)),

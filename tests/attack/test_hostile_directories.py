@@ -90,6 +90,8 @@ LINKS = {
         "checkpoint/.state.json.part",
         "arrays/.task-02.safetensors.part",
         "record.json",
+        "checksums.json",
+        ".checksums.json.part",
         "checkpoint/state.json",
     ],
     "store": ["lock", ".index.arrow.part", ".store.json.part", ".refused.csv.part", ".data-00000.arrow.part"],
@@ -245,6 +247,7 @@ def test_only_regular_files_are_replaced(victims: Victims, tmp_path: Path, comma
 PIPES = {
     "run": [
         "record.json",
+        "checksums.json",
         "arrays/task-01.safetensors",
         "checkpoint/state.json",
         "checkpoint/snapshot-*",
@@ -253,7 +256,7 @@ PIPES = {
         "remarks.csv",
         ".record.json.part",
     ],
-    "show": ["record.json", "arrays/task-01.safetensors"],
+    "show": ["record.json", "checksums.json", "arrays/task-01.safetensors"],
     "report": ["record.json", "arrays/task-03.safetensors"],
     "data": ["store.json", "index.arrow", "refused.csv", "data-00000.arrow"],
     "check": ["store.json", "index.arrow", "refused.csv", "data-00000.arrow"],
@@ -362,6 +365,7 @@ USES = ("run", "show", "report", "diff")
 @pytest.mark.parametrize("case", [*RECORD, "deep", "long number", "not UTF-8", "NUL"])
 def test_a_record_that_says_nonsense(victims: Victims, tmp_path: Path, case: str, use: str) -> None:
     folder = victims.copy("stopped_run" if use == "run" else "finished_run")
+    (folder / "checksums.json").unlink()  # as a stranger would, or an earlier version
     path = folder / "record.json"
     if case in RECORD:
         rewritten(path, RECORD[case])

@@ -120,6 +120,9 @@ def test_truncated_predictions_are_named(tmp_path: Path, length: int) -> None:
     ones = {part.name: torch.ones(3) for part in fields(Predictions)}
     write_predictions(tmp_path, 1, Predictions(**ones))
     path.write_bytes(path.read_bytes()[:length])
+    with pytest.raises(UserError, match=r"^run: .*task-01\.safetensors is damaged"):
+        read_predictions(tmp_path, 1)
+    (tmp_path / "checksums.json").unlink()
     with pytest.raises(UserError, match=r"^arrays: .*task-01\.safetensors can't be read"):
         read_predictions(tmp_path, 1)
 

@@ -1,8 +1,9 @@
 from pathlib import Path
 
+import safetensors.torch
 import torch
 
-from ssil.core.tensor_files import pack, read_tensors, write_tensors
+from ssil.core.tensor_files import pack, write_tensors
 
 
 def test_tensors_of_any_kind_come_back(tmp_path: Path) -> None:
@@ -17,7 +18,7 @@ def test_tensors_of_any_kind_come_back(tmp_path: Path) -> None:
         "weight": torch.nn.Parameter(torch.ones(2)),
     }
     write_tensors(tmp_path / "file", tensors)
-    back = read_tensors(tmp_path / "file")
+    back = safetensors.torch.load((tmp_path / "file").read_bytes())
     assert back.keys() == tensors.keys()
     for name, tensor in tensors.items():
         assert back[name].dtype == tensor.dtype

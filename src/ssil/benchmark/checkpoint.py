@@ -11,7 +11,7 @@ from safetensors import SafetensorError
 from torch import Tensor
 
 from ssil.core.errors import UserError
-from ssil.core.files import checksum, read_file, write_atomic, write_json
+from ssil.core.files import checksum, json_checksum, read_file, write_atomic, write_json
 from ssil.core.tensor_files import pack
 
 TENSOR_FILE = re.compile(r"\w+-[0-9a-f]{32}\.safetensors|\.\w+-[0-9a-f]{32}\.safetensors\.part")
@@ -37,7 +37,8 @@ class Checkpoints:
     def save(self, meta: Mapping[str, Any], parts: Mapping[str, Mapping[str, Tensor] | None]) -> None:
         """Replace the state; a part given as None stays as it is on disk."""
         files = {name: self._file(name) if part is None else self._write(name, part) for name, part in parts.items()}
-        write_json(self.folder / "state.json", {**meta, "files": files})
+        state = {**meta, "files": files}
+        write_json(self.folder / "state.json", {**state, "checksum": json_checksum(state)})
         for path in self.folder.iterdir():
             if TENSOR_FILE.fullmatch(path.name) and path.name not in files.values():
                 path.unlink()
@@ -71,6 +72,9 @@ class Checkpoints:
         path = self.folder / "state.json"
         try:
             state: dict[str, Any] = json.loads(read_file(path))
-        except (OSError, ValueError) as error:
+            expected = state.pop("checksum", None)  # of which states of earlier versions have none
+        except (OSError, ValueError, RecursionError, AttributeError, TypeError) as error:
             raise UserError(f"checkpoint: {path} can't be read ({error}); start again in a new folder") from None
+        if expected not in (None, json_checksum(state)):
+            raise UserError(f"checkpoint: {path} is damaged (its checksum differs); start again in a new folder")
         return state

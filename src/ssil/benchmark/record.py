@@ -9,14 +9,16 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any, Final, Literal
 
+import safetensors.torch
 import torch
 from pydantic import BaseModel, ConfigDict, ValidationError
 from safetensors import SafetensorError
 
+from ssil.benchmark.checksums import ARRAYS, read_checked, write_checked
 from ssil.core.errors import UserError
-from ssil.core.files import read_file, write_json
+from ssil.core.files import json_bytes
 from ssil.core.settings import MAX_SHOWN
-from ssil.core.tensor_files import read_tensors, write_tensors
+from ssil.core.tensor_files import pack
 from ssil.learning.metrics import Predictions, average, forgetting
 
 VERSION: Final = 2
@@ -119,15 +121,15 @@ def flat(settings: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
 
 
 def write_record(folder: Path, record: Record) -> None:
-    """Write `record.json`, atomically."""
-    write_json(folder / "record.json", record.model_dump(mode="json"))
+    """Write `record.json` atomically, and its checksum."""
+    write_checked(folder / "record.json", json_bytes(record.model_dump(mode="json")))
 
 
 def read_record(folder: str | Path) -> Record:
     """Read the record of a run directory; raise UserError if it is missing or damaged."""
     path = Path(folder) / "record.json"
     try:
-        record = Record(**migrate(json.loads(read_file(path))))
+        record = Record(**migrate(json.loads(read_checked(path))))
         _check(record)
         return record
     except FileNotFoundError:
@@ -166,12 +168,18 @@ def migrate(raw: Any) -> Mapping[str, Any]:
 
 
 def _arrays(folder: Path, task: int) -> Path:
-    return folder / "arrays" / f"task-{task:02d}.safetensors"
+    return folder / ARRAYS / f"task-{task:02d}.safetensors"
 
 
 def write_predictions(folder: Path, task: int, predictions: Predictions) -> None:
     """Write the predictions after a task, one row per test image."""
-    write_tensors(_arrays(folder, task), {part.name: getattr(predictions, part.name) for part in fields(predictions)})
+    tensors = {part.name: getattr(predictions, part.name) for part in fields(predictions)}
+    write_checked(_arrays(folder, task), pack(tensors))
+
+
+def has_predictions(folder: str | Path, task: int) -> bool:
+    """Return whether there is a file of predictions after a task."""
+    return _arrays(Path(folder), task).exists()
 
 
 def read_predictions(folder: str | Path, task: int) -> Predictions:
@@ -180,10 +188,19 @@ def read_predictions(folder: str | Path, task: int) -> Predictions:
     if not path.exists():
         raise UserError(f"task: {path} is not there; {folder} has no predictions of task {task}")
     try:
-        found = read_tensors(path)
+        found = safetensors.torch.load(read_checked(path))
         return Predictions(**{"score_spread": torch.full_like(found["score_new"], torch.nan)} | found)
     except (OSError, SafetensorError, KeyError, TypeError) as error:
         raise UserError(f"arrays: {path} can't be read ({error}); restore it, or run again") from None
+
+
+def verify_predictions(folder: Path) -> None:
+    """Raise UserError if any predictions in this folder are damaged."""
+    for path in (folder / ARRAYS).glob("task-*.safetensors"):
+        try:
+            read_checked(path)
+        except OSError as error:
+            raise UserError(f"arrays: {path} can't be read ({error}); restore it, or run again") from None
 
 
 if __name__ == "__main__":

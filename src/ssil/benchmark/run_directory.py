@@ -16,11 +16,13 @@ from torch import Tensor
 from torch.amp import GradScaler
 
 from ssil.benchmark.checkpoint import Checkpoints
+from ssil.benchmark.checksums import ARRAYS, CHECKSUMS
 from ssil.benchmark.config import checkpoint_interval
-from ssil.benchmark.record import Record, read_record, write_predictions, write_record
+from ssil.benchmark.record import Record, read_record, verify_predictions, write_predictions, write_record
 from ssil.benchmark.run_identity import identity, refuse_other_run, resumed_provenance
 from ssil.benchmark.run_setup import RunSetup
 from ssil.core.classes import ClassTable
+from ssil.core.errors import UserError
 from ssil.core.files import LOCK, append_line, locked, read_file, refuse_special, write_atomic
 from ssil.data.image_index import Remark
 from ssil.learning.execution import ExecutionContext
@@ -38,7 +40,18 @@ from ssil.learning.model_state import (
 from ssil.learning.snapshot import MAIN, Snapshot
 from ssil.learning.task import Progress
 
-BEGUN = {LOCK, "log.jsonl", "remarks.csv", ".record.json.part", ".remarks.csv.part", "arrays", "checkpoint", "tracking"}
+BEGUN = {
+    LOCK,
+    CHECKSUMS,
+    "log.jsonl",
+    "remarks.csv",
+    f".{CHECKSUMS}.part",
+    ".record.json.part",
+    ".remarks.csv.part",
+    ARRAYS,
+    "checkpoint",
+    "tracking",
+}
 """What a run may have written before its first checkpoint."""
 
 
@@ -102,9 +115,9 @@ class RunDirectory:
         """Raise UserError if a file or folder that the run writes is a link, a pipe or a device."""
         for scorer in scorers:
             folder = self._folder_of(scorer)
-            inner = [folder / "arrays", folder / "checkpoint"]
+            inner = [folder / ARRAYS, folder / "checkpoint"]
             files = [path for one in inner if one.is_dir() for path in one.iterdir()]
-            own = [folder / name for name in ("record.json", "log.jsonl", "remarks.csv")]
+            own = [folder / name for name in ("record.json", CHECKSUMS, "log.jsonl", "remarks.csv")]
             refuse_special([*(() if scorer == MAIN else [folder]), *own, *inner, *files], "run", folders=True)
 
     def restore(self, setup: RunSetup) -> RunState:
@@ -116,6 +129,8 @@ class RunDirectory:
         self._refuse_special_files(setup.records)
         if not (self.folder / "record.json").exists():
             return RunState(setup.records)
+        for folder in map(self._folder_of, setup.records):
+            verify_predictions(folder)
         record = read_record(self.folder)
         kept, wanted = (identity(one, setup.configured) for one in (record, setup.record))
         refuse_other_run(self.folder, kept, wanted)
@@ -128,6 +143,8 @@ class RunDirectory:
 
     def _last_checkpoint(self, record: Record, setup: RunSetup) -> RunState:
         meta, parts = self.checkpoints.load()
+        if unknown := meta.keys() - _meta(RunState({MAIN: record})).keys():
+            raise UserError(f"checkpoint: {self.checkpoints.folder / 'state.json'} is damaged (key {min(unknown)!r})")
         done = meta["tasks_done"]
         records = self._read_records(setup.records) if done else {**setup.records, MAIN: record}
         now = setup.record.provenance

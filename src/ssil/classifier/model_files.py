@@ -16,7 +16,7 @@ from torch import Tensor
 
 from ssil.classifier.images import ImageFile
 from ssil.core.errors import UserError
-from ssil.core.files import checksum, write_atomic, write_json
+from ssil.core.files import checksum, json_checksum, write_atomic, write_json
 from ssil.core.tensor_files import pack
 from ssil.data.decode import UnreadableError, measure
 from ssil.data.image_index import error_reason, read_image_file
@@ -51,18 +51,14 @@ def refuse_special_files(folder: Path) -> None:
 
 def write_checked_json(path: Path, value: Mapping[str, Any]) -> None:
     """Write a JSON file that contains its own checksum."""
-    write_json(path, {**value, "checksum": _json_checksum(value)})
-
-
-def _json_checksum(value: Mapping[str, Any]) -> str:
-    return checksum(json.dumps(value, sort_keys=True, ensure_ascii=False).encode())
+    write_json(path, {**value, "checksum": json_checksum(value)})
 
 
 def read_checked_json(path: Path) -> dict[str, Any]:
     """Return what `write_checked_json` wrote; raise UserError if the file is damaged or has another format."""
     try:
         value = json.loads(read_image_file(path))
-        intact = value.pop("checksum") == _json_checksum(value)
+        intact = value.pop("checksum") == json_checksum(value)
     except Exception as error:  # of any type: the file may be made to cause it
         raise UserError(f"model: {path} can't be read ({one_line(error)}); restore it, or roll back") from None
     if not intact:

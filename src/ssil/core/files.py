@@ -8,7 +8,7 @@ import fcntl
 import json
 import os
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from hashlib import sha256
 from pathlib import Path
@@ -23,6 +23,11 @@ LOCK = "lock"
 def checksum(data: bytes, digits: int = 32) -> str:
     """Return the first `digits` of the 64 hexadecimal digits of the SHA-256 of `data`."""
     return sha256(data).hexdigest()[:digits]
+
+
+def json_checksum(value: Mapping[str, Any]) -> str:
+    """Return the checksum of a JSON object, whatever the order of its keys and its white space."""
+    return checksum(json.dumps(value, sort_keys=True, ensure_ascii=False).encode())
 
 
 def temporary(path: Path) -> Path:
@@ -134,7 +139,12 @@ def write_atomic(path: Path, data: bytes) -> None:
 
 def write_json(path: Path, value: Any) -> None:
     """Write a JSON file with `replacing`; raise ValueError for NaN and infinities, which JSON does not have."""
-    write_atomic(path, (json.dumps(value, indent=1, ensure_ascii=False, allow_nan=False) + "\n").encode())
+    write_atomic(path, json_bytes(value))
+
+
+def json_bytes(value: Any) -> bytes:
+    """Return the content of a JSON file."""
+    return (json.dumps(value, indent=1, ensure_ascii=False, allow_nan=False) + "\n").encode()
 
 
 @contextmanager

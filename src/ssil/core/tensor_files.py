@@ -1,4 +1,4 @@
-"""Reading and writing safetensors files, atomically and without pickle."""
+"""Writing safetensors files, atomically and without pickle."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -6,7 +6,7 @@ from pathlib import Path
 import safetensors.torch
 from torch import Tensor
 
-from ssil.core.files import read_file, write_atomic
+from ssil.core.files import write_atomic
 
 
 def pack(tensors: Mapping[str, Tensor]) -> bytes:
@@ -17,8 +17,3 @@ def pack(tensors: Mapping[str, Tensor]) -> bytes:
 def write_tensors(path: Path, tensors: Mapping[str, Tensor]) -> None:
     """Write a safetensors file atomically."""
     write_atomic(path, pack(tensors))
-
-
-def read_tensors(path: Path) -> dict[str, Tensor]:
-    """Return the tensors of a safetensors file by name."""
-    return safetensors.torch.load(read_file(path))

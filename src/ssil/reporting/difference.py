@@ -7,9 +7,8 @@ from typing import Any, Final
 import numpy as np
 import torch
 
-from ssil.benchmark.record import Record, TaskRecord, flat, read_predictions
+from ssil.benchmark.record import Record, TaskRecord, flat, has_predictions, read_predictions
 from ssil.benchmark.results import Run, bootstrap, differences
-from ssil.core.errors import UserError
 from ssil.learning.metrics import Predictions
 from ssil.reporting.headline_table import COLUMNS
 
@@ -101,10 +100,9 @@ def _images(first: Run, second: Run, task: int) -> ImageComparison | None:
     """Compare predictions if the runs have the same test images and labels; the order of classes may differ."""
     if first.record.config.get("data_fingerprint") != second.record.config.get("data_fingerprint"):
         return None
-    try:
-        (truth, ours), (others, theirs) = (_classes(run, read_predictions(run.folder, task)) for run in (first, second))
-    except UserError:
+    if not all(has_predictions(run.folder, task) for run in (first, second)):
         return None
+    (truth, ours), (others, theirs) = (_classes(run, read_predictions(run.folder, task)) for run in (first, second))
     if not torch.equal(truth, others):
         return None
     gains = 100 * ((theirs == truth).double() - (ours == truth).double()).numpy()

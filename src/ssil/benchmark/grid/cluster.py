@@ -11,6 +11,7 @@ import ray
 from ray.exceptions import RayError, RayTaskError
 
 from ssil.benchmark.checkpoint import TENSOR_FILE
+from ssil.benchmark.checksums import CHECKSUMS, is_checked, write_checked
 from ssil.benchmark.config import override
 from ssil.benchmark.grid import cluster_worker
 from ssil.benchmark.grid.cells import Cell
@@ -193,7 +194,9 @@ class _ClusterJobs:
 def write_files(folder: Path, report: WorkerReport) -> None:
     """Write the files of a run, record and then checkpoint state last; remove checkpoint files no longer named."""
     for name in sorted(report.files, key=lambda name: (name == STATE, name == "record.json")):
-        write_atomic(folder / name, report.files[name])
+        path = folder / name
+        if path.name != CHECKSUMS:  # is written along: that of the worker may be of an earlier or later moment
+            (write_checked if is_checked(path) else write_atomic)(path, report.files[name])
     for path in run_files((folder / STATE).parent) if report.names else ():
         if TENSOR_FILE.fullmatch(path.name) and str(path.relative_to(folder)) not in report.names:
             path.unlink()
