@@ -8,8 +8,8 @@ import task_ends
 from ssil.core.classes import ClassTable
 from ssil.core.errors import UserError
 from ssil.learning.batches import Replay
-from ssil.learning.method import Phase
-from ssil.learning.registry import PROFILES, configure, find_recipe, recipes
+from ssil.learning.method import Method, Phase
+from ssil.learning.registry import PROFILES, RECIPES, configure, find_recipe, recipes, register
 from ssil.learning.schedule import Training
 
 PAPER = {
@@ -154,3 +154,16 @@ def test_a_built_in_method_is_not_replaced(tmp_path: Path) -> None:
     assert find_recipe("ssil") is before
     file.write_text(file.read_text().replace("def ssil", "def my_ssil"))
     assert find_recipe(f"{file}:my_ssil").name == "my_ssil"
+
+
+def test_methods_from_outside_are_not_listed_as_built_in() -> None:
+    @register()
+    def somebodys(training: Training) -> Method:
+        """Somebody's: a method from outside."""
+        return find_recipe("ft").build(training)
+
+    try:
+        assert "somebodys" not in recipes()
+        assert find_recipe("somebodys").build is somebodys
+    finally:
+        del RECIPES["somebodys"]

@@ -145,9 +145,9 @@ def _import_method(name: str) -> None:
 
 
 def recipes() -> dict[str, Recipe]:
-    """Return all built-in methods by name."""
+    """Return all built-in methods by name, without those that files from outside the package have registered."""
     _import_all_methods()
-    return dict(sorted(RECIPES.items()))
+    return {name: recipe for name, recipe in sorted(RECIPES.items()) if _is_builtin(recipe.build)}
 
 
 def find_recipe(name: str) -> Recipe:
