@@ -18,18 +18,7 @@ from ssil.learning.task import ProgressReport
 @pytest.fixture
 def command(tmp_path: Path) -> list[str]:
     """A run of three tasks that takes no time."""
-    data = tiny_runs.patterns(tmp_path / "patterns.npz", [5] * 6)
-    fixed = [
-        "--dataset",
-        str(data),
-        "--backbone",
-        f"{tiny_runs.__file__}:backbone",
-        "--threads",
-        "1",
-        "--device",
-        "cpu",
-    ]
-    return ["run", *fixed, "--tasks", "3", "--epochs", "2", "--batch", "4", "--memory", "8", "--method", "ft"]
+    return tiny_runs.command(tmp_path, "ft")
 
 
 @pytest.fixture

@@ -37,18 +37,7 @@ def assert_all_is_there(folder: Path, record: Record) -> None:
 @pytest.fixture
 def command(tmp_path: Path) -> list[str]:
     """A run of three tasks that takes no time."""
-    data = tiny_runs.patterns(tmp_path / "patterns.npz", [5] * 6)
-    fixed = [
-        "--dataset",
-        str(data),
-        "--backbone",
-        f"{tiny_runs.__file__}:backbone",
-        "--threads",
-        "1",
-        "--device",
-        "cpu",
-    ]
-    return ["run", *fixed, "--tasks", "3", "--epochs", "2", "--batch", "4", "--memory", "8", "--method", "ssil"]
+    return tiny_runs.command(tmp_path, "ssil")
 
 
 def test_a_command_is_followed(command: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
