@@ -4,7 +4,8 @@ import pytest
 
 from ssil.learning.registry import recipes
 from ssil.testing.check_runner import CheckOutcome, carry_out
-from ssil.testing.checks import CHECKS, Check, Trial, replay_batches_keep_their_ratio
+from ssil.testing.checks import CHECKS, Check, replay_batches_keep_their_ratio
+from ssil.testing.method_trace import Trial
 
 WITHOUT_REPLAY = [
     "bic",

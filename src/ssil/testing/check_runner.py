@@ -11,7 +11,8 @@ from typing import Any
 
 from ssil.learning.method import Method
 from ssil.learning.registry import RECIPES, Recipe, find_recipe
-from ssil.testing.checks import CHECKS, Check, NotApplicable, Trial, learns_a_stream_of_uneven_tasks
+from ssil.testing.checks import CHECKS, Check, NotApplicable, learns_a_stream_of_uneven_tasks
+from ssil.testing.method_trace import Trial
 
 
 class CheckOutcome(StrEnum):

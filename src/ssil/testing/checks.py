@@ -5,24 +5,18 @@ Any other exception that the method raises counts as a failure too.
 """
 
 import inspect
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
-from functools import cached_property
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import torch
 from pydantic import TypeAdapter
 
-from ssil.benchmark.record import Record
 from ssil.benchmark.runner import run
 from ssil.learning.batches import Replay
 from ssil.learning.engine import learn
-from ssil.learning.method import Method
-from ssil.learning.registry import Recipe, configure, find_recipe
 from ssil.learning.task import Task
 from ssil.testing import small_stream
-from ssil.testing.method_trace import LossCall, TaskTrace, equal, scores, set_up, trace, weights
+from ssil.testing.method_trace import LossCall, Trial, equal, scores, set_up, trace, weights
 from ssil.testing.small_stream import IMAGES, SETTINGS, StopAfter, without_costs
 
 REFERENCES = ("ft", "er", "lwf")
@@ -31,57 +25,6 @@ REFERENCES = ("ft", "er", "lwf")
 
 class NotApplicable(Exception):  # noqa: N818  # not an error: the check has nothing to try
     """Raised by a check that does not apply to a method; the message says why."""
-
-
-@dataclass(frozen=True)
-class Trial:
-    """A method under check, with the runs that several checks share; each is made when a check first asks for it."""
-
-    name: str
-    """The method: a name, or my_file.py:my_method."""
-    folder: Path
-    """An empty folder for data and runs."""
-    options: dict[str, Any] = field(default_factory=dict)
-
-    @cached_property
-    def dataset(self) -> Path:
-        """The small stream's data."""
-        return small_stream.patterns(self.folder / "patterns.npz", IMAGES)
-
-    @cached_property
-    def recipe(self) -> Recipe:
-        """The registered recipe."""
-        return find_recipe(self.name)
-
-    @cached_property
-    def method(self) -> Method:
-        """The method with its options."""
-        return configure(self.name, options=self.options).method
-
-    @cached_property
-    def tasks(self) -> tuple[TaskTrace, ...]:
-        """The trace of the small stream."""
-        return trace(self.name, self.dataset, **self.options)
-
-    @property
-    def calls(self) -> Iterator[tuple[TaskTrace, LossCall]]:
-        """Every call of a loss, with its task."""
-        return ((task, call) for task in self.tasks for call in task.calls)
-
-    @cached_property
-    def labels(self) -> torch.Tensor:
-        """The label of every training image."""
-        return set_up(self.name, self.dataset, options=self.options).context.samples.labels
-
-    def run(self, out: str | None = None, observer: Any = None, **settings: Any) -> Record:
-        """Run the method on the small stream, in the sub-folder `out` if one is named."""
-        given = {**SETTINGS, **settings, "method": self.name, "options": self.options}
-        return run(small_stream.config(self.dataset, **given, out=self.folder / out if out else None), observer)
-
-    @cached_property
-    def record(self) -> Record:
-        """The record of an uninterrupted run in the sub-folder `whole`."""
-        return self.run("whole")
 
 
 Check = Callable[[Trial], None]

@@ -1,7 +1,8 @@
 """Learn a small stream with a method and keep a trace of it: every batch, loss, teacher output and snapshot."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
@@ -9,16 +10,19 @@ import torch
 from torch import Tensor
 
 from ssil.benchmark import run_setup
+from ssil.benchmark.record import Record
 from ssil.benchmark.run_setup import RunSetup
+from ssil.benchmark.runner import run
 from ssil.core.samples import Images, Samples
 from ssil.learning import memory as memories
 from ssil.learning.engine import learn
 from ssil.learning.memory import Memory
 from ssil.learning.method import Method, Phase, Stage, Term
+from ssil.learning.registry import Recipe, configure, find_recipe
 from ssil.learning.snapshot import Snapshot, Step, TeacherOutput
 from ssil.learning.task import Task
 from ssil.testing import small_stream
-from ssil.testing.small_stream import SETTINGS
+from ssil.testing.small_stream import IMAGES, SETTINGS
 
 
 class TracedImages:
@@ -172,3 +176,54 @@ def _gradient(phase: Phase, step: Step, terms: Mapping[str, Term]) -> Tensor:
     trained = [*step.scorer.parameters()] if phase.trained == "scorer" else [step.output.logits]
     gradients = torch.autograd.grad(total, trained, retain_graph=True)
     return torch.cat([gradient.flatten() for gradient in gradients])
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A method under check, with the runs that several checks share; each is made when a check first asks for it."""
+
+    name: str
+    """The method: a name, or my_file.py:my_method."""
+    folder: Path
+    """An empty folder for data and runs."""
+    options: dict[str, Any] = field(default_factory=dict)
+
+    @cached_property
+    def dataset(self) -> Path:
+        """The small stream's data."""
+        return small_stream.patterns(self.folder / "patterns.npz", IMAGES)
+
+    @cached_property
+    def recipe(self) -> Recipe:
+        """The registered recipe."""
+        return find_recipe(self.name)
+
+    @cached_property
+    def method(self) -> Method:
+        """The method with its options."""
+        return configure(self.name, options=self.options).method
+
+    @cached_property
+    def tasks(self) -> tuple[TaskTrace, ...]:
+        """The trace of the small stream."""
+        return trace(self.name, self.dataset, **self.options)
+
+    @property
+    def calls(self) -> Iterator[tuple[TaskTrace, LossCall]]:
+        """Every call of a loss, with its task."""
+        return ((task, call) for task in self.tasks for call in task.calls)
+
+    @cached_property
+    def labels(self) -> Tensor:
+        """The label of every training image."""
+        return set_up(self.name, self.dataset, options=self.options).context.samples.labels
+
+    def run(self, out: str | None = None, observer: Any = None, **settings: Any) -> Record:
+        """Run the method on the small stream, in the sub-folder `out` if one is named."""
+        given = {**SETTINGS, **settings, "method": self.name, "options": self.options}
+        return run(small_stream.config(self.dataset, **given, out=self.folder / out if out else None), observer)
+
+    @cached_property
+    def record(self) -> Record:
+        """The record of an uninterrupted run in the sub-folder `whole`."""
+        return self.run("whole")
