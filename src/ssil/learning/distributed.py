@@ -181,7 +181,7 @@ def ending_together(fabric: AnyFabric) -> Iterator[None]:
     except Exception as error:
         failures.end(error)
     finally:
-        failures.finished.set()
+        failures.stop_polling()
 
 
 class _Failures:
@@ -194,7 +194,16 @@ class _Failures:
         store = TCPStore(host, port, is_master=False, timeout=timedelta(seconds=60))
         attempt = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
         self.store = PrefixStore(f"ssil/{attempt}", store)
-        threading.Thread(target=self._poll, name="failures", daemon=True).start()
+        self.polling = threading.Thread(target=self._poll, name="failures", daemon=True)
+        self.polling.start()
+
+    def stop_polling(self) -> None:
+        """Let the polling thread end, and wait for it.
+
+        An interpreter that ends while the thread is in a C++ call of the store aborts with SIGABRT.
+        """
+        self.finished.set()
+        self.polling.join(2 * GRACE)
 
     def end(self, error: Exception) -> None:
         """Publish the error unless another process has failed first, and raise what this process is to report."""
