@@ -1,5 +1,6 @@
 """The paper's conditions become runs on any data."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -61,3 +62,13 @@ def test_a_bad_preset_is_refused(text: str, reason: str, tmp_path: Path) -> None
     (tmp_path / "mine.toml").write_text(text)
     with pytest.raises(UserError, match=reason):
         find_preset(str(tmp_path / "mine.toml"))
+
+
+def test_settings_of_ssil_reach_its_variants() -> None:
+    rows = {"ssil": {"epochs": 7, "options": {"temperature": 3.0, "batches": "replay", "replay_batch": 5}}}
+    preset = replace(find_preset("glyphs"), rows=rows | {"ssil-n64": {"epochs": 9}})
+    found = {row: preset.cell(Condition(), row, 0).settings for row in ROWS}
+    assert [found[row]["epochs"] for row in ("ssil", "ssil-mixed", "ssil-n16", "ssil-n64", "ce_ss")] == [7, 7, 7, 9, 12]
+    assert {found[row]["options"]["temperature"] for row in ROWS if row.startswith("ssil")} == {3.0}
+    assert found["ssil-mixed"]["options"]["batches"] == "mixed"  # what makes it a variant stays
+    assert [found[f"ssil-n{size}"]["options"]["replay_batch"] for size in (16, 32, 64)] == [2, 4, 8]

@@ -13,7 +13,7 @@ from ssil.benchmark.config import override, read_toml
 from ssil.benchmark.grid.cells import Cell
 from ssil.core.errors import UserError
 from ssil.reproduction.paper_scenarios import Condition
-from ssil.reproduction.rows import ROWS, replay_batch
+from ssil.reproduction.rows import ROWS, row_settings
 
 FOLDER = Path(str(files("ssil.reproduction"))) / "preset_files"
 
@@ -52,7 +52,7 @@ class Preset:
     def cell(self, condition: Condition, row: str, seed: int) -> Cell:
         """Return the run of a row under a condition."""
         settings = override(self.settings, self._stream(condition))
-        own = override(override(ROWS[row], replay_batch(row, self.settings.get("batch", 128))), self.rows.get(row, {}))
+        own = row_settings(row, self.settings.get("batch", 128), self.rows)
         return Cell(f"{self.name}/{self.column(condition)}", row, seed, override(settings, own))
 
     def _stream(self, condition: Condition) -> dict[str, Any]:

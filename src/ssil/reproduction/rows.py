@@ -1,6 +1,9 @@
 """Rows of the paper's tables and lines of its figures: the runs that produce them, and their printed names."""
 
+from collections.abc import Mapping
 from typing import Any, NamedTuple
+
+from ssil.benchmark.config import override
 
 ROWS: dict[str, dict[str, Any]] = {
     "ssil": {"method": "ssil"},
@@ -70,6 +73,18 @@ REPLAY_SIZES = {
     for tasks, usual in ((20, 16), (10, 32), (5, 64))
 }
 """The lines of Table S2 by T and N_M; for each T, one of the three sizes is SS-IL's own."""
+
+
+def row_settings(row: str, batch: int, own: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the settings of a row's runs; `own` holds a preset's further settings by row.
+
+    Variants of SS-IL (`ssil-mixed`, `ssil-nN`) have those of `ssil` too, but for what makes them a variant.
+
+    >>> row_settings("ssil-n32", 64, {"ssil": {"lr": 0.2, "options": {"replay_batch": 8}}})
+    {'lr': 0.2, 'options': {'replay_batch': 16}, 'method': 'ssil'}
+    """
+    shared = own.get("ssil", {}) if row.startswith("ssil-") else {}
+    return override(override(override(shared, ROWS[row]), replay_batch(row, batch)), own.get(row, {}))
 
 
 def replay_batch(row: str, batch: int) -> dict[str, Any]:
