@@ -57,6 +57,7 @@ ANOTHER: dict[str, Any] = {
     "device": "cpu",
     "devices": 2,
     "nodes": 2,
+    "epoch_scale": 0.5,
     "accumulate": 2,
     "compile": True,
     "threads": 2,
@@ -77,7 +78,8 @@ def test_what_and_how(field: str) -> None:
 
 
 def test_the_training_settings_are_those_of_training() -> None:
-    assert {*TrainingSettings.model_fields, "increments"} == set(Training.__dataclass_fields__)
+    """Beside `epoch_scale`, which changes other fields."""
+    assert {*TrainingSettings.model_fields} - {"epoch_scale"} == {*Training.__dataclass_fields__} - {"increments"}
     assert make_config({"epochs": 3, "lr": [0.1, 0.01], "milestones": [2]}).training == {
         "epochs": 3,
         "lr": (0.1, 0.01),
@@ -147,6 +149,9 @@ def test_a_setting_with_an_alias_is_also_called_by_its_name() -> None:
         ({"task_sizes": [2, 2], "large_base": True}, "task_sizes: give --task-sizes alone, or --tasks .*"),
         ({"task_sizes": [2, 2], "tasks": 2}, "task_sizes: give --task-sizes alone, or --tasks .*"),
         ({"lr": -1}, "lr: -1 does not fit: .*"),
+        ({"epoch_scale": 0.2, "epochs": 20}, "epoch_scale: give --epoch-scale .* or --epochs, not both"),
+        ({"epoch_scale": 0}, "epoch_scale: 0 does not fit: input should be greater than 0"),
+        ({"epoch_scale": float("nan")}, "epoch_scale: nan does not fit: .*"),
         ({"decay": float("nan")}, "decay: nan does not fit: .*"),
         ({"checkpoint_every": "often"}, "checkpoint_every: 'often' is not a number of steps .*"),
     ],

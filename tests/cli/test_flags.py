@@ -37,6 +37,7 @@ EVERY_FLAG: dict[str, tuple[str, Any]] = {
     "--selection": ("herding", "herding"),
     "--method": ("ft", "ft"),
     "--profile": ("quick", "quick"),
+    "--epoch-scale": ("0.2", 0.2),
     "--epochs": ("9", 9),
     "--later-epochs": ("5", 5),
     "--lr": ("0.1,0.03,0.01", (0.1, 0.03, 0.01)),

@@ -167,3 +167,56 @@ def test_methods_from_outside_are_not_listed_as_built_in() -> None:
         assert find_recipe("somebodys").build is somebodys
     finally:
         del RECIPES["somebodys"]
+
+
+FIFTH: dict[str, list[tuple[str, int]]] = {
+    "ssil": [("main", 20)],
+    "eeil": [("main", 8), ("balanced", 6)],
+    "bic": [("main", 20), ("bias", 40)],
+    "lucir": [("main", 18)],
+    "podnet": [("main", 18), ("balanced", 4)],
+    "icarl": [("main", 12)],
+    "ft": [("main", 5)],
+    "uw": [("teacher_c", 20), ("main", 16), ("balanced", 4)],
+}
+"""Phases of a later task and their epochs, a fifth of Table S1's."""
+
+
+def later_phases(method: Method) -> list[tuple[str, int]]:
+    plan = method.plan(ClassTable(("?",) * 4, (0, 2, 4)))
+    return [(part.name, part.schedule.epochs) for part in plan if isinstance(part, Phase)]
+
+
+@pytest.mark.parametrize("name", FIFTH)
+def test_a_scale_shortens_every_phase_in_proportion(name: str) -> None:
+    assert later_phases(configure(name, training={"epoch_scale": 0.2}).method) == FIFTH[name]
+
+
+def test_a_scale_shortens_the_first_task_and_moves_the_milestones() -> None:
+    training = configure("ft", training={"epoch_scale": 0.2}).training
+    assert (training.epochs, training.later_epochs, training.milestones) == (20, 5, (8, 16))
+    assert later_phases(configure("eeil", "quick", {"epoch_scale": 0.5}).method) == [("main", 4), ("balanced", 15)]
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+@pytest.mark.parametrize("name", recipes())
+def test_a_scale_of_one_changes_nothing(name: str, profile: str) -> None:
+    plain, scaled = (configure(name, profile, given) for given in ({}, {"epoch_scale": 1.0}))
+    assert (scaled.training, scaled.options) == (plain.training, plain.options)
+
+
+def test_given_settings_are_not_scaled() -> None:
+    given = {"epoch_scale": 0.2, "later_epochs": 7, "milestones": (3,)}
+    training = configure("ft", training=given).training
+    assert (training.epochs, training.later_epochs, training.milestones) == (20, 7, (3,))
+    tuned = configure("eeil", training={"epoch_scale": 0.2}, options={"balanced_epochs": 9})
+    assert tuned.options["balanced_epochs"] == 9
+
+
+@pytest.mark.parametrize("name", recipes())
+@pytest.mark.parametrize("factor", [0.001, 3.0])
+def test_a_scale_leaves_at_least_one_epoch_and_may_lengthen(name: str, factor: float) -> None:
+    method = configure(name, training={"epoch_scale": factor}).method
+    usual = dict(later_phases(configure(name).method))
+    bounds = {phase: (1, 2) if factor < 1 else (3 * epochs, 3 * epochs) for phase, epochs in usual.items()}
+    assert all(bounds[phase][0] <= epochs <= bounds[phase][1] for phase, epochs in later_phases(method))

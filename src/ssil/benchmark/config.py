@@ -121,6 +121,8 @@ _CONTRADICTS = {
     "tasks": {"task_sizes"},
     "large_base": {"task_sizes"},
     "task_sizes": {"tasks", "large_base"},
+    "epochs": {"epoch_scale"},
+    "epoch_scale": {"epochs", "later_epochs", "milestones"},
 }
 """The settings that a setting replaces, where it is given over them."""
 
@@ -142,6 +144,8 @@ def override(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, A
 
     >>> override({"memory": 500, "tasks": 10}, {"memory_per_class": 20})
     {'tasks': 10, 'memory_per_class': 20}
+    >>> override({"epochs": 60, "later_epochs": 8, "lr": 0.1}, {"epoch_scale": 0.2})
+    {'lr': 0.1, 'epoch_scale': 0.2}
     >>> override({"epochs": 100, "milestones": [40, 80]}, {"epochs": 10})
     {'epochs': 10, 'milestones': (4, 8)}
     """

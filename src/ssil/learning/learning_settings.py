@@ -3,11 +3,14 @@
 They are apart from the modules that they configure because those import torch, and a command's help need not.
 """
 
-from typing import Any, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import model_validator
+from pydantic import Field, model_validator
 
 from ssil.core.settings import LARGEST_RATE, Positive, Rate, Settings, setting
+
+EpochScale = Annotated[float, Field(gt=0, le=1000)]
+"""A factor of epochs."""
 
 
 class MemorySettings(Settings, group="Memory"):
@@ -60,6 +63,9 @@ class NetworkSettings(Settings, group="Method"):
 class TrainingSettings(Settings, group="Training", resolved=True):
     """Changes to the training settings of the method's profile (`ssil.learning.schedule.Training`)."""
 
+    epoch_scale: EpochScale | None = setting(
+        None, "times the method's own epochs, in all tasks and phases (0.2: SS-IL 20, EEIL 8 + 6)"
+    )
     epochs: Positive | None = setting(None, "epochs per task; milestones follow")
     later_epochs: Positive | None = setting(None, "epochs of the tasks after the first")
     lr: Rate | tuple[Rate, ...] | None = setting(None, "learning rate, or one for each stretch")
@@ -70,6 +76,12 @@ class TrainingSettings(Settings, group="Training", resolved=True):
     momentum: float | None = setting(None, "of SGD", ge=0, lt=1)
     weight_decay: float | None = setting(None, "of SGD", ge=0, le=LARGEST_RATE)
     new_head_init: Literal["default", "zero"] | None = setting(None, "how rows of new classes start")
+
+    @model_validator(mode="after")
+    def _one_way_to_give_epochs(self) -> Self:
+        if self.epoch_scale and self.epochs:
+            raise ValueError("epoch_scale: give --epoch-scale (times the method's epochs) or --epochs, not both")
+        return self
 
     @property
     def training(self) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from pydantic import ConfigDict, ValidationError, create_model
 from ssil.core import plugins
 from ssil.core.errors import UserError, did_you_mean
 from ssil.learning.method import Method
-from ssil.learning.schedule import Training, override_settings
+from ssil.learning.schedule import Training, override_settings, scale_epochs
 from ssil.learning.snapshot import MAIN
 
 PROFILES = ("paper", "official", "quick")
@@ -190,7 +190,7 @@ def configure(
     Args:
         name: The method; or several, separated by commas, of which the others share the first one's training.
         profile: One of `PROFILES`.
-        training: Fields of `Training` that override the profile.
+        training: Fields of `Training` that override the profile, and perhaps `epoch_scale`, a factor of its epochs.
         options: Options of the methods that override the profile.
         increments: T, the number of increments of the stream, if it is known.
 
@@ -232,9 +232,11 @@ def _configured(
     options: Mapping[str, Any],
     increments: int | None,
 ) -> ConfiguredMethod:
-    base = recipe.settings(profile)
+    base, given = recipe.settings(profile), dict(training)
+    if factor := given.pop("epoch_scale", None):
+        base = scale_epochs(base, factor)
     base_training = {key: value for key, value in base.items() if key in TRAINING_FIELDS}
-    resolved = Training(**override_settings(base_training, training), increments=increments)
+    resolved = Training(**override_settings(base_training, given), increments=increments)
     chosen = _validated(recipe, {**{k: v for k, v in base.items() if k not in TRAINING_FIELDS}, **options})
     defaults = {option: default for option, (_, default) in recipe.options.items()}
     return ConfiguredMethod(name, recipe.build(resolved, **chosen), resolved, chosen, defaults)

@@ -135,6 +135,21 @@ def scale_settings(settings: Mapping[str, Any], epochs: int, wanted: int) -> dic
     return scaled
 
 
+def scale_epochs(settings: Mapping[str, Any], factor: float) -> dict[str, Any]:
+    """Return a method's settings with `factor` times its epochs, rounded, but at least 1; milestones follow.
+
+    Later tasks and phases after the main one are scaled too: `later_epochs`, options called `..._epochs`, and by
+    `Training.tuning` the phases whose length follows the main phase's.
+
+    >>> scale_epochs({"epochs": 40, "milestones": (10, 20, 30), "balanced_epochs": 30}, 0.2)
+    {'epochs': 8, 'milestones': (2, 4, 6), 'balanced_epochs': 6}
+    """
+    whole = {"epochs": Training.epochs, **settings}
+    names = [name for name, value in whole.items() if name.rpartition("_")[2] == "epochs" and value]
+    scaled = {name: max(1, round(whole[name] * factor)) for name in names}
+    return override_settings(settings, scaled)
+
+
 def override_settings(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
     """Return the training settings `base` with `changes`.
 
