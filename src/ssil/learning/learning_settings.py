@@ -50,7 +50,9 @@ class MethodSettings(Settings, group="Method"):
 class NetworkSettings(Settings, group="Method"):
     """The network and its first weights."""
 
-    backbone: str = setting("resnet32", "resnet8, 14, 20, 32, resnet18, resnet18_small, or a file's")
+    backbone: str = setting(
+        "resnet32", "resnet8, 14, 20, 32, resnet18, resnet18_small, efficientnet_lite0, or a file's"
+    )
     norm: Literal["batch", "group"] = setting("batch", "normalisation layers")
     init: str | None = setting(
         None,

@@ -6,7 +6,7 @@ from torch import Tensor
 
 from ssil.core import plugins
 from ssil.core.errors import UserError
-from ssil.nn import resnet
+from ssil.nn import efficientnet, resnet
 from ssil.nn.resnet import Backbone, Norm
 
 
@@ -40,6 +40,9 @@ BACKBONES: dict[str, MakeBackbone] = {
     "resnet14": resnet.resnet14,
     "resnet20": resnet.resnet20,
     "resnet32": resnet.resnet32,
+    "efficientnet_lite0": efficientnet.efficientnet_lite0,
+    "efficientnet_lite1": efficientnet.efficientnet_lite1,
+    "efficientnet_lite2": efficientnet.efficientnet_lite2,
     "identity": Identity,
 }
 

@@ -1,0 +1,139 @@
+"""EfficientNet-Lite against a literal network, whose blocks are listed one by one and whose padding is spelt out."""
+
+import pytest
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from ssil.core.errors import UserError
+from ssil.nn.heads import LinearHead
+from ssil.nn.network import Network, build, folded
+
+LITE0 = """
+0.0 k3 s1 e1 32->16
+1.0 k3 s2 e6 16->24
+1.1 k3 s1 e6 24->24
+2.0 k5 s2 e6 24->40
+2.1 k5 s1 e6 40->40
+3.0 k3 s2 e6 40->80
+3.1 k3 s1 e6 80->80
+3.2 k3 s1 e6 80->80
+4.0 k5 s1 e6 80->112
+4.1 k5 s1 e6 112->112
+4.2 k5 s1 e6 112->112
+5.0 k5 s2 e6 112->192
+5.1 k5 s1 e6 192->192
+5.2 k5 s1 e6 192->192
+5.3 k5 s1 e6 192->192
+6.0 k3 s1 e6 192->320
+"""
+"""The blocks of Lite0: stage and number, kernel, stride, expansion, channels."""
+
+
+def made(name: str = "efficientnet_lite0", final_relu: bool = True) -> Network:
+    """A network in float64 and eval mode, whose norms have statistics, scales and shifts of their own."""
+    network = build(name, LinearHead, 3, "batch", torch.Generator().manual_seed(0), final_relu).double().eval()
+    generator = torch.Generator().manual_seed(1)
+    for module in network.modules():
+        if isinstance(module, torch.nn.BatchNorm2d):
+            for values, centre in ((module.running_mean, 0.0), (module.running_var, 1.0), (module.bias, 0.5)):
+                assert values is not None
+                values.data = centre + 0.3 * torch.rand(len(values), generator=generator).double()
+    return network
+
+
+class Literal:
+    """Lite0 as the list of its blocks."""
+
+    def __init__(self, network: Network) -> None:
+        self.tensors = network.backbone.state_dict()
+
+    def conv_norm(self, name: str, x: Tensor, stride: int, groups: int = 1) -> Tensor:
+        kernel = self.tensors[f"{name}.conv.weight"]
+        x = F.conv2d(self.padded(x, kernel.shape[-1], stride), kernel, stride=stride, groups=groups)
+        mean, variance, scale, shift = (
+            self.tensors[f"{name}.norm.{part}"][:, None, None]
+            for part in ("running_mean", "running_var", "weight", "bias")
+        )
+        normalised: Tensor = (x - mean) / torch.sqrt(variance + 0.001) * scale + shift
+        return normalised
+
+    def padded(self, x: Tensor, kernel: int, stride: int) -> Tensor:
+        """Zeros around the map, one by one, first at the end, until the last window fits."""
+        for dimension in (2, 3):
+            windows = -(-x.shape[dimension] // stride)
+            at_end = True
+            while x.shape[dimension] < (windows - 1) * stride + kernel:
+                zeros = torch.zeros_like(x.narrow(dimension, 0, 1))
+                x = torch.cat([x, zeros] if at_end else [zeros, x], dimension)
+                at_end = not at_end
+        return x
+
+    def __call__(self, images: Tensor) -> Tensor:
+        x = self.conv_norm("stem", images, 2).clamp(0, 6)
+        for line in LITE0.split("\n")[1:-1]:
+            place, _, stride, expansion, channels = line.split()
+            inputs, outputs = map(int, channels.split("->"))
+            hidden = x
+            if expansion != "e1":
+                hidden = self.conv_norm(f"stages.{place}.expand", x, 1).clamp(0, 6)
+            hidden = self.conv_norm(f"stages.{place}.depthwise", hidden, int(stride[1]), hidden.shape[1]).clamp(0, 6)
+            change = self.conv_norm(f"stages.{place}.project", hidden, 1)
+            x = x + change if inputs == outputs and stride == "s1" else change
+        return self.conv_norm("last", x, 1)
+
+
+@pytest.mark.parametrize("size", [64, 45], ids=["even", "odd at every stage"])
+def test_it_computes_what_the_list_of_its_blocks_says(size: int) -> None:
+    network = made()
+    images = torch.randn(2, 3, size, size, generator=torch.Generator().manual_seed(2)).double()
+    features, stages = network.backbone(images)
+    last = Literal(network)(images)
+    torch.testing.assert_close(stages[-1], last)
+    torch.testing.assert_close(features, last.clamp(0, 6).mean((2, 3)))
+
+
+def test_without_its_last_relu_features_may_be_negative_and_above_six() -> None:
+    network = made(final_relu=False)
+    images = 10 * torch.randn(2, 3, 64, 64, generator=torch.Generator().manual_seed(2)).double()
+    features, stages = network.backbone(images)
+    torch.testing.assert_close(features, stages[-1].mean((2, 3)))
+    assert features.min() < 0
+
+
+def test_folding_its_norms_changes_nothing_but_rounding() -> None:
+    network = made()
+    images = torch.randn(2, 3, 64, 64, generator=torch.Generator().manual_seed(2)).double()
+    copy = folded(network)
+    assert not any(isinstance(module, torch.nn.BatchNorm2d) for module in copy.modules())
+    torch.testing.assert_close(copy(images).features, network(images).features)
+
+
+@pytest.mark.parametrize(
+    ("name", "parameters", "widths", "tensors"),
+    [
+        ("efficientnet_lite0", 3_371_008, (16, 24, 40, 80, 112, 192, 320, 1280), 294),
+        ("efficientnet_lite1", 4_135_680, (16, 24, 40, 80, 112, 192, 320, 1280), 384),
+        ("efficientnet_lite2", 4_811_072, (16, 24, 48, 88, 120, 208, 352, 1280), 384),
+    ],
+)
+def test_its_sizes(name: str, parameters: int, widths: tuple[int, ...], tensors: int) -> None:
+    backbone = made(name).backbone
+    _, stages = backbone(torch.zeros(1, 3, 64, 64).double())
+    assert backbone.width == 1280
+    assert tuple(stage.shape[1] for stage in stages) == widths
+    assert [stage.shape[2] for stage in stages] == [32, 16, 8, 4, 4, 2, 2, 2]
+    assert len(backbone.state_dict()) == tensors
+    assert sum(parameter.numel() for parameter in backbone.parameters()) == parameters
+
+
+def test_it_has_gradients_everywhere() -> None:
+    network = made().train()
+    features, stages = network.backbone(torch.randn(2, 3, 64, 64, generator=torch.Generator().manual_seed(2)).double())
+    (features.sum() + sum(stage.square().sum() for stage in stages)).backward()
+    assert all(parameter.grad is not None for parameter in network.backbone.parameters())
+
+
+def test_group_norm_is_refused() -> None:
+    with pytest.raises(UserError, match="norm: EfficientNet-Lite has batch norm, not group norm"):
+        build("efficientnet_lite0", LinearHead, 3, "group", torch.Generator())
