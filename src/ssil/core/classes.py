@@ -2,9 +2,10 @@
 
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
-import torch
-from torch import Tensor
+if TYPE_CHECKING:
+    from torch import Tensor
 
 
 @dataclass(frozen=True)
@@ -58,8 +59,10 @@ class ClassTable:
         """The number of classes of each task."""
         return tuple(end - start for start, end in pairwise(self.bounds))
 
-    def task_of(self) -> Tensor:
+    def task_of(self) -> "Tensor":
         """Return the task of each class, counted from 0."""
+        import torch  # a prediction needs class tables, but not torch
+
         return torch.tensor([task for task, size in enumerate(self.sizes) for _ in range(size)], dtype=torch.long)
 
     def old_blocks(self, min_size: int = 1) -> tuple[int, ...]:

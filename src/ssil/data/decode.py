@@ -3,6 +3,7 @@
 JPEGs are decoded by libjpeg-turbo, everything else, and any JPEG that it rejects, by Pillow.
 """
 
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -13,12 +14,11 @@ from typing import NamedTuple
 
 import numpy as np
 import simplejpeg
-import torch
-import torch.nn.functional as F
 from numpy.typing import NDArray
 from PIL import Image, UnidentifiedImageError
 
 from ssil.data.image_index import Bytes
+from ssil.data.numpy_resizing import resize_pixels
 
 MAX_SIDE = 16_384
 MAX_PIXELS = 89_478_485  # above it, Pillow suspects a decompression bomb
@@ -339,6 +339,14 @@ def _pillow_errors() -> Iterator[None]:
 
 
 def _resize(part: Pixels, out: Pixels) -> None:
+    """Resize by PyTorch if it is loaded, since it is several times as fast; the pixels are the same, to the bit."""
+    (_resize_by_torch if "torch" in sys.modules else resize_pixels)(part, out)
+
+
+def _resize_by_torch(part: Pixels, out: Pixels) -> None:
+    import torch
+    import torch.nn.functional as F
+
     batch = part.reshape(1, *part.shape).transpose(0, 3, 1, 2)  # not part[None]: torch would not see channels as last
     resized = F.interpolate(torch.from_numpy(batch), out.shape[:2], mode="bilinear", antialias=True)
     out[:] = resized.numpy()[0].transpose(1, 2, 0)

@@ -1,12 +1,12 @@
 """Computation of results before they are asked for, and the threads that decode images."""
 
+import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cache
 from typing import TypeVar
 
-import torch
 from threadpoolctl import threadpool_limits
 
 from ssil.core.cpu import usable_cores
@@ -24,18 +24,21 @@ def default_threads() -> int:
 def decoding_pool(threads: int) -> ThreadPoolExecutor:
     """Return the pool of threads that decode images: the libraries release the interpreter lock meanwhile.
 
-    Inside these threads torch uses one thread only.
+    Inside these threads torch and numpy use one thread only.
     """
     return ThreadPoolExecutor(threads, "decode", initializer=_start_no_other_threads)
 
 
 def _start_no_other_threads() -> None:
-    """Let torch use one thread inside the calling thread.
+    """Let torch, or numpy in a process without torch, use one thread inside the calling thread.
 
     `torch.set_num_threads` would also change the number for every thread in which torch was not used yet.
     """
-    torch.get_num_threads()  # initialises torch for this thread, which later would lift the limit
-    threadpool_limits(1, user_api="openmp")
+    if torch := sys.modules.get("torch"):
+        torch.get_num_threads()  # initialises torch for this thread, which later would lift the limit
+        threadpool_limits(1, user_api="openmp")
+    else:
+        threadpool_limits(1, user_api="blas")  # of all threads: only the decoding ones multiply matrices
 
 
 def prefetch(
