@@ -1,15 +1,17 @@
 """scikit-learn's conventions."""
 
 import pickle
+from contextlib import nullcontext
 from io import BytesIO
 from pathlib import Path
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from PIL import Image
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
+from sklearn.metrics import log_loss
 from sklearn.model_selection import cross_val_score
 
 from ssil.classifier.estimator import IncrementalClassifier
@@ -129,9 +131,13 @@ def test_bad_images_are_refused(tmp_path: Path) -> None:
 
 def test_fixed_parameters_can_not_change() -> None:
     model = quickly_made().fit(*arrays(["ant", "bee"]))
+    for name, value in {"image_size": 16, "backbone": "resnet14", "method": "ft", "grey": False}.items():
+        own = model.get_params()[name]
+        model.set_params(**{name: value})
+        with pytest.raises(UserError, match=rf"{name}: the model was made with .*, which can't be changed"):
+            model.partial_fit(*arrays(["cat"]))
+        model.set_params(**{name: own})
     model.set_params(image_size=16)
-    with pytest.raises(UserError, match=r"image_size: the model was made with 8, which can't be changed"):
-        model.partial_fit(*arrays(["cat"]))
     assert model.fit(*arrays(["cat", "dog"])).classes_.tolist() == ["cat", "dog"]
 
 
@@ -163,3 +169,54 @@ def test_pickled() -> None:
     images, _ = arrays(["ant"])
     assert (copy.predict_proba(images) == model.predict_proba(images)).all()
     assert copy.partial_fit(*arrays(["cat"])).classes_.tolist() == ["ant", "bee", "cat"]
+
+
+def test_columns_are_in_the_order_that_metrics_expect() -> None:
+    images, names = arrays(["ant", "bee", "cat"])
+    numbers = [{"ant": 10, "bee": 9, "cat": -1}[name] for name in names]
+    model = quickly_made().fit(images[:20], numbers[:20]).partial_fit(images[20:], numbers[20:])
+    assert model.classifier_.classes.names == ("10", "9", "-1")
+    assert model.classes_.tolist() == [-1, 9, 10]
+    chances = model.predict_proba(images)
+    own = [float(row[model.classes_.tolist().index(label)]) for row, label in zip(chances, numbers, strict=True)]
+    assert log_loss(numbers, chances) == pytest.approx(-np.log(own).mean())
+
+
+@pytest.mark.parametrize("labels", [[False, True], [0.0, 1.0], np.array([0, 1], dtype=object), np.array([[0], [1]])])
+def test_whole_numbers_in_other_guises(labels: ArrayLike) -> None:
+    images, _ = arrays(["ant", "bee"])
+    with pytest.warns() if np.ndim(labels) == 2 else nullcontext():  # a column is no list, and scikit-learn says so
+        model = quickly_made().fit(images, np.repeat(np.asarray(labels), 10, axis=0))
+    assert model.classes_.dtype == np.int64
+    assert model.classes_.tolist() == [0, 1]
+
+
+@pytest.mark.parametrize(
+    ("labels", "reason"),
+    [
+        (np.array([0, "ant"], dtype=object), "mixed or of another type"),
+        ([b"ant", b"bee"], "mixed or of another type"),
+        ([0, 2**63], "mixed or of another type"),
+        ([0.5, 1.0], "continuous"),
+        ([0.0, np.nan], "y contains NaN"),
+        ([0, 0], "only one class"),
+    ],
+)
+def test_labels_that_are_refused_change_nothing(labels: ArrayLike, reason: str) -> None:
+    images, names = arrays(["ant", "bee"])
+    model = quickly_made().fit(images, names)
+    before = model.predict_proba(images)
+    with pytest.raises(ValueError, match=reason):
+        model.fit(images, np.repeat(np.asarray(labels), 10))
+    assert (model.predict_proba(images) == before).all()
+    assert model.classes_.tolist() == ["ant", "bee"]
+    assert not model.integers_
+
+
+def test_nothing_new() -> None:
+    images = arrays(["ant", "bee"])
+    model = quickly_made().fit(*images)
+    before = model.classifier_
+    with pytest.warns(UserWarning, match="all of these images are known already"):
+        model.partial_fit(*images)
+    assert model.classifier_ is before

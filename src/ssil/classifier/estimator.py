@@ -1,7 +1,9 @@
 """The classifier with scikit-learn's interface: `fit`, `partial_fit`, `predict`, for scripts and notebooks."""
 
 import re
+import warnings
 from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
 from html import escape
 from inspect import Parameter, Signature
 from io import BytesIO
@@ -12,14 +14,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from PIL import Image, ImageOps
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils import Tags
+from sklearn.utils.validation import assert_all_finite, check_is_fitted, column_or_1d
 
 from ssil.classifier.classifier_settings import FIXED, ClassifierSettings, make_settings
 from ssil.classifier.holdout import HoldoutResult
 from ssil.classifier.images import ImageFile, normalized_name
 from ssil.classifier.model_directory import ModelDirectory, ModelVersion
 from ssil.classifier.prediction import Classifier, predict
-from ssil.classifier.update import changed_settings, update
+from ssil.classifier.update import NothingNewError, changed_settings, update
 from ssil.core.errors import UserError
 from ssil.data.decode import UnreadableError, measure
 from ssil.data.image_index import read_image_file
@@ -31,6 +34,8 @@ ImagesLike = Sequence[str | Path | Image.Image] | NDArray[np.uint8]
 
 INTEGER = re.compile(r"-?(0|[1-9][0-9]{0,17})")
 """The name of a class whose label is a whole number."""
+LARGEST = 10**18
+"""Whole numbers up to this size are labels: they fit into 64 bits."""
 
 
 def _signature() -> Signature:
@@ -54,6 +59,19 @@ def _signature() -> Signature:
 _SIGNATURE = _signature()
 
 
+class InvalidInputError(UserError, ValueError):
+    """Bad input of an estimator: one line for the user, and what scikit-learn's own tools expect."""
+
+
+@contextmanager
+def _invalid_input() -> Iterator[None]:
+    """Raise every UserError as an InvalidInputError."""
+    try:
+        yield
+    except UserError as error:
+        raise InvalidInputError(*error.args) from error
+
+
 class IncrementalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     """An image classifier that learns new classes call by call: each `partial_fit` is one update.
 
@@ -61,10 +79,14 @@ class IncrementalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
     settings of `ssil learn`; `init` names the first weights, which are read when the first update begins.
 
     Attributes:
-        classes_: The labels, in order of arrival, as they were given: all whole numbers, or all text.
-        classifier_: The classifier as a value.
+        classes_: The labels in ascending order: all whole numbers, or all text. Whole numbers that were given as
+            floats or booleans become integers, which compare as equal.
+        classifier_: The classifier as a value, with its classes in order of arrival.
         before_: The last update's hold-out result before it; None for a first update.
         after_: The same after it.
+        integers_: Whether the labels are whole numbers.
+        saved_: The model directory from which the classifier was loaded or to which it was saved last, and the
+            version there; None twice if there is none.
     """
 
     def __init__(self, *arguments: Any, **settings: Any) -> None:
@@ -76,36 +98,53 @@ class IncrementalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
     __init__.__signature__ = _SIGNATURE  # type: ignore[attr-defined]  # scikit-learn reads the parameters from here
 
     def fit(self, X: ImagesLike, y: ArrayLike) -> Self:
-        """Learn from scratch."""
+        """Learn from scratch.
+
+        Raises:
+            InvalidInputError: An image, a label or a parameter does not fit; the estimator is as it was before.
+        """
+        with _invalid_input():
+            labels = _label_array(y)
+            self._update(None, X, labels)
         self.saved_: tuple[Path | None, ModelVersion | None] = (None, None)
-        self.integers_ = _are_integers(y)
-        return self._update(None, X, y)
+        return self
 
     def partial_fit(self, X: ImagesLike, y: ArrayLike, classes: object = None) -> Self:
         """Learn new classes, or more images of known ones, and keep the old; `classes` is not used.
 
+        If all images are known already, nothing is learnt, and a warning says so.
+
         Raises:
-            UserError: A parameter was changed that is fixed since the first update, or labels are of another type.
+            InvalidInputError: A parameter was changed that is fixed since the first update, labels are of another
+                type, or an image, a label or a parameter does not fit; the estimator is as it was before.
         """
         if not hasattr(self, "classifier_"):
             return self.fit(X, y)
-        changed_settings(self.classifier_.settings, self._settings().model_dump(include=set(FIXED)))
-        if _are_integers(y) != self.integers_:
-            kinds = ("text", "whole numbers") if self.integers_ else ("whole numbers", "text")
-            raise UserError(f"y: the labels are {kinds[0]}, and those before were {kinds[1]}; convert them")
-        return self._update(self.classifier_, X, y)
+        with _invalid_input():
+            changed_settings(self.classifier_.settings, self._settings().model_dump(include=set(FIXED)))
+            labels = _label_array(y)
+            if _are_integers(labels) != self.integers_:
+                kinds = ("text", "whole numbers") if self.integers_ else ("whole numbers", "text")
+                raise UserError(f"y: the labels are {kinds[0]}, and those before were {kinds[1]}; convert them")
+            try:
+                self._update(self.classifier_, X, labels)
+            except NothingNewError:
+                warnings.warn("X: all of these images are known already; nothing was learnt", stacklevel=2)
+        return self
 
-    def _update(self, classifier: Classifier | None, X: ImagesLike, y: ArrayLike) -> Self:
-        labels = np.asarray(y)
+    def _update(self, classifier: Classifier | None, X: ImagesLike, labels: NDArray[Any]) -> None:
         images = list(encoded(X))
         if len(images) != len(labels):
             raise UserError(f"y: {len(labels)} labels for {len(images)} images; give one each")
         labelled = list(zip(images, map(normalized_name, map(str, labels)), strict=True))
         init = read_pretrained(self.init) if self.init and not classifier else None
         result = update(classifier, self._settings(), labelled, init=init)
-        self.classifier_, self.before_, self.after_ = result.classifier, result.before, result.after
-        self.classes_ = _labels(result.classifier.classes.names, self.integers_)
-        return self
+        self.before_, self.after_ = result.before, result.after
+        self._set_classifier(result.classifier, _are_integers(labels))
+
+    def _set_classifier(self, classifier: Classifier, integers: bool) -> None:
+        self.classifier_, self.integers_ = classifier, integers
+        self.classes_ = np.sort(_labels(classifier.classes.names, integers))
 
     def predict(self, X: ImagesLike) -> NDArray[Any]:
         """Return the most likely class of each image."""
@@ -116,14 +155,22 @@ class IncrementalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
     def predict_proba(self, X: ImagesLike) -> NDArray[np.float64]:
         """Return probabilities: one row per image, one column per class in the order of `classes_`."""
         check_is_fitted(self, "classifier_")
-        names = self.classifier_.classes.names
-        column = {name: number for number, name in enumerate(names)}
-        images = list(encoded(X))
-        probabilities = np.zeros((len(images), len(names)))
-        for row, prediction in enumerate(predict(self.classifier_, images, top=len(names))):
-            for name, probability in prediction.ranking:
-                probabilities[row, column[name]] = probability
-        return probabilities
+        column = {str(label): number for number, label in enumerate(self.classes_)}
+        with _invalid_input():
+            images = list(encoded(X))
+            probabilities = np.zeros((len(images), len(column)))
+            for row, prediction in enumerate(predict(self.classifier_, images, top=len(column))):
+                for name, probability in prediction.ranking:
+                    probabilities[row, column[name]] = probability
+        normalized: NDArray[np.float64] = probabilities / probabilities.sum(1, keepdims=True)  # they are of 32 bits
+        return normalized
+
+    def __sklearn_tags__(self) -> Tags:
+        """Return scikit-learn's tags: images are arrays of three or four dimensions, or lists of paths."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.one_d_array = tags.input_tags.string = tags.input_tags.three_d_array = True
+        tags.input_tags.two_d_array = False
+        return tags
 
     def save(self, folder: str | Path) -> None:
         """Publish the classifier as a new version of a model directory, which `ssil predict` and `ssil learn` read.
@@ -155,13 +202,11 @@ class IncrementalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         version = ModelDirectory(Path(folder), trusted).load()
         classifier, settings = version.classifier, version.classifier.settings
         loaded = cls(**{name: getattr(settings, name) for name in cls._get_param_names() if name != "init"})
-        names = classifier.classes.names
-        loaded.classifier_, loaded.before_, loaded.after_ = classifier, None, None
+        loaded.before_, loaded.after_ = None, None
         loaded.saved_ = (Path(folder).resolve(), version)
         stated = [entry["integer_labels"] for entry in version.history if "integer_labels" in entry]
-        numeric = all(INTEGER.fullmatch(name) for name in names)
-        loaded.integers_ = numeric and (not stated or bool(stated[-1]))
-        loaded.classes_ = _labels(names, loaded.integers_)
+        numeric = all(INTEGER.fullmatch(name) for name in classifier.classes.names)
+        loaded._set_classifier(classifier, numeric and (not stated or bool(stated[-1])))
         return loaded
 
     def _settings(self) -> ClassifierSettings:
@@ -182,8 +227,24 @@ class IncrementalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         return f"<code>{title}</code><table>{head}{rows}</table>"
 
 
-def _are_integers(y: ArrayLike) -> bool:
-    return bool(np.issubdtype(np.asarray(y).dtype, np.integer))
+def _label_array(y: ArrayLike) -> NDArray[Any]:
+    """Return labels as an array of integers or of text; raise UserError if they are something else, or mixed."""
+    given = np.asarray(column_or_1d(y, warn=True))
+    assert_all_finite(given, input_name="y")
+    kinds = {_kind(label) for label in given.tolist()}
+    if len(kinds) > 1 or "other" in kinds:
+        raise UserError("y: labels are continuous, mixed or of another type; give whole numbers, or text")
+    return given.astype(np.int64) if kinds == {"integer"} else given.astype(str)
+
+
+def _kind(label: object) -> str:
+    if isinstance(label, bool | int | float) and label == label // 1 and abs(label) < LARGEST:
+        return "integer"
+    return "text" if isinstance(label, str) else "other"
+
+
+def _are_integers(labels: NDArray[Any]) -> bool:
+    return bool(np.issubdtype(labels.dtype, np.integer))
 
 
 def _labels(names: Sequence[str], integers: bool) -> NDArray[Any]:

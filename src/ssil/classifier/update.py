@@ -34,6 +34,10 @@ PROBE_SECONDS, MAX_EPOCHS = 3.0, 300
 """How long training is timed to choose the number of epochs, and the largest number chosen."""
 
 
+class NothingNewError(UserError):
+    """All images of an update are kept already."""
+
+
 class Update(NamedTuple):
     """The result of an update; both hold-out results are on the new hold-out set."""
 
@@ -80,7 +84,7 @@ def update(
     largest = int(BUDGET_SHARE * budget)
     training, held_out = hold_out(arrived, held, classes.names, largest, random.within(classes.task))
     if not training:
-        raise UserError("images: the model keeps all of these images already; bring others")
+        raise NothingNewError("images: the model keeps all of these images already; bring others")
     holdout = network.with_features(held_out)
     data = _TrainingData.of(network, classes, training, exemplars)
     train = partial(_train, previous, data, network)
@@ -111,7 +115,7 @@ def _extended(known: ClassTable, images: LabelledImages) -> ClassTable:
     if not images:
         raise UserError("images: there is no image to learn from")
     if not known.seen and len(names) < 2:
-        raise UserError("images: a first update needs at least two classes, to tell them apart")
+        raise UserError("images: only one class; a first update needs at least two classes, to tell them apart")
     return known.extend(names)
 
 
