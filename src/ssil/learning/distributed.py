@@ -9,6 +9,7 @@ import os
 import sys
 import threading
 import time
+import traceback
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from datetime import timedelta
@@ -212,7 +213,9 @@ class _Failures:
             first = LOST
         if not first:
             self._publish(error)
-        if self.rank and first != LOST and (first or isinstance(error, UserError)):
+        if self.rank and first != LOST:
+            if not first and not isinstance(error, UserError):
+                traceback.print_exception(error)  # the first process reports only its message
             self._outlast_first_process()
             raise SystemExit(2) from None
         if first:
@@ -230,7 +233,7 @@ class _Failures:
     def _outlast_first_process(self) -> None:
         """Wait until the first process has ended: a launcher kills it, before it reports, when another one ends."""
         with suppress(RuntimeError, distributed.DistError):  # the store is gone with the first process
-            _wait_until(lambda: not self.store.check(["end"]), 2 * GRACE)
+            _wait_until(lambda: not self.store.check(["end"]), 12 * GRACE)
 
     def _remote_failure(self) -> str:
         """Return the failure that another process has published, `LOST` if the first process is gone, or ""."""
