@@ -38,7 +38,8 @@ from PIL import Image
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset, Sampler
 
-from ssil.data.augmentation import CROP_NUMBERS, Transform, random_box
+from ssil.data.augmentation import Transform
+from ssil.data.crop_boxes import CROP_NUMBERS, random_box
 from ssil.data.data_settings import DataSettings
 from ssil.data.encoded_images import Encoded
 from ssil.data.image_index import Files, ImageIndex, Preprocessing

@@ -9,7 +9,7 @@ import matplotlib
 import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 
-from ssil.data.augmentation import centre_box
+from ssil.data.crop_boxes import centre_box
 from ssil.data.decode import UnreadableError, measure, view
 from ssil.data.image_index import ImageIndex
 

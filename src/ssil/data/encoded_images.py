@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ssil.core.errors import UserError
-from ssil.data.augmentation import Draws, centre_box, random_box
+from ssil.data.augmentation import Draws
+from ssil.data.crop_boxes import centre_box, random_box
 from ssil.data.decode import Box, Pixels, UnreadableError, decode_image, measure, resize, view
 from ssil.data.image_index import Bytes, Preprocessing, Rows, Source, as_utf8
 from ssil.data.prefetch import decoding_pool, default_threads
