@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from attacked import SHORT, TRAINING, TRUST, fresh, log
-from command_lines import LONG, Answer, CommandLines, contents, model_result, run_result
+from command_lines import LONG, SEED, Answer, CommandLines, contents, model_result, run_result
 
 FLIPS = 25 if LONG else 5
 """Flips of each kind of file; the long form has 500 of them."""
@@ -194,7 +194,7 @@ def test_a_flipped_byte_is_named_or_harmless(
     right = [used(use, None, b"") for use in kind.uses]
     assert [answer.code for answer, _ in right] == [0] * len(right), [answer.err for answer, _ in right]
     found, worst = Counter[str](), list[str]()
-    for path, data in flips(name, sorted(whole.glob(kind.pattern))):
+    for path, data in flips(f"{name} {SEED}", sorted(whole.glob(kind.pattern))):
         inner = path.relative_to(whole)
         seen = list[tuple[str, str]]()
         for use, (_, expected) in zip(kind.uses, right, strict=True):

@@ -9,7 +9,7 @@ import pytest
 
 import tiny_classifiers
 from attacked import BACKBONE, LEARN, SHORT, TRUST, images, log
-from command_lines import LONG, Answer, CommandLines, contents
+from command_lines import LONG, SEED, Answer, CommandLines, contents
 from odd_command_lines import GRAMMARS, lines
 
 pytestmark = pytest.mark.slow
@@ -87,7 +87,7 @@ def fault(line: list[str], answer: Answer, changed: list[str]) -> str:
 @pytest.mark.parametrize("command", GRAMMARS)
 def test_odd_command_lines(sandbox: Sandbox, command: str) -> None:
     found, wrong = Counter[str](), list[str]()
-    for line in lines(command, COUNT[command] if LONG else max(4, COUNT[command] // 25)):
+    for line in lines(command, COUNT[command] if LONG else max(4, COUNT[command] // 25), SEED):
         answer, changed = sandbox(*line)
         what = fault(line, answer, changed)
         found[what or f"exit {answer.code}"] += 1

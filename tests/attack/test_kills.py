@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from attacked import SHORT, TRUST, log
-from command_lines import LONG, CommandLines, contents, model_result, run_result
+from command_lines import LONG, SEED, CommandLines, contents, model_result, run_result
 
 pytestmark = pytest.mark.slow
 
@@ -24,7 +24,7 @@ def killed(ssil: CommandLines, chance: random.Random, seconds: float, *command: 
 
 
 def test_a_killed_run_has_the_same_result(ssil: CommandLines, run_command: tuple[object, ...], tmp_path: Path) -> None:
-    chance, found, number = random.Random("run"), Counter[str](), 0
+    chance, found, number = random.Random(f"run {SEED}"), Counter[str](), 0
     started = time.monotonic()
     assert ssil(*run_command, "--out", tmp_path / "whole").code == 0
     usual, expected = time.monotonic() - started, run_result(tmp_path / "whole")
@@ -41,7 +41,7 @@ def test_a_killed_run_has_the_same_result(ssil: CommandLines, run_command: tuple
 
 
 def test_a_killed_update_has_the_same_result(ssil: CommandLines, model: Path, photos: Path, tmp_path: Path) -> None:
-    chance, found, number = random.Random("learn"), Counter[str](), 0
+    chance, found, number = random.Random(f"learn {SEED}"), Counter[str](), 0
     folder = Path(shutil.copytree(model, tmp_path / "model"))
     command = ("learn", folder, photos / "third", *TRUST, *SHORT)
     started = time.monotonic()
@@ -61,7 +61,7 @@ def test_a_killed_update_has_the_same_result(ssil: CommandLines, model: Path, ph
 
 
 def test_a_killed_preparation_has_the_same_result(ssil: CommandLines, jpeg_store: Path, tmp_path: Path) -> None:
-    chance, found, number = random.Random("prepare"), Counter[str](), 0
+    chance, found, number = random.Random(f"prepare {SEED}"), Counter[str](), 0
     folder = tmp_path / "store"
     command = ("data", "prepare", jpeg_store.parent / "images", "--out", folder)
     started = time.monotonic()

@@ -10,7 +10,7 @@ from ssil.core.errors import UserError
 
 
 def _run(folder: Path, seed: int = 0, method: str = "ssil", batches: str = "replay", total: int = 9) -> None:
-    config = {"method": method, "seed": seed, "options": {"batches": batches}}
+    config = {"method": method, "dataset": "digits", "seed": seed, "options": {"batches": batches}}
     record = Record(
         config=config | {"memory": {"kind": "fixed", "total": total}},
         provenance={},

@@ -1,5 +1,6 @@
 """A run from start to end."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,9 @@ from ssil.benchmark.record import Record, read_record
 from ssil.benchmark.runner import RunObserver, run
 from ssil.core.errors import UserError
 from ssil.learning import engine
+from ssil.learning.evaluation import predict
+from ssil.learning.metrics import Predictions
+from ssil.learning.snapshot import Snapshot
 from ssil.learning.task import ProgressReport
 
 
@@ -123,3 +127,24 @@ def test_divergence_in_the_last_step_keeps_the_last_good_state(
     again = run(config)
     undisturbed = run(tiny_runs.config(dataset, tasks=2, epochs=2))
     assert [task.confusion for task in again.tasks] == [task.confusion for task in undisturbed.tasks]
+
+
+@pytest.mark.parametrize("group", ["score_old", "score_new", "confidence"])
+def test_scores_that_are_no_numbers_keep_the_state_before_them(
+    group: str, dataset: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Finite weights may give infinite scores; the task is then not written, and is learnt again when it goes on."""
+
+    def overflowing(snapshot: Snapshot, *given: Any) -> dict[str, Predictions]:
+        found = predict(snapshot, *given)
+        wrong = {group: torch.full((len(found["main"].labels),), torch.inf)} if snapshot.classes.task == 2 else {}
+        return {name: replace(predictions, **wrong) for name, predictions in found.items()}
+
+    config = tiny_runs.config(dataset, tasks=2, out=tmp_path / "run")
+    with monkeypatch.context() as patched:
+        patched.setattr(runner, "predict", overflowing)
+        kept = "another --out; .*run keeps the state from before, with 1 finished tasks"
+        with pytest.raises(UserError, match=f"^scores: became inf in task 2; try a smaller --lr and {kept}$"):
+            run(config)
+    assert len(read_record(tmp_path / "run").tasks) == 1
+    assert tiny_runs.timeless(run(config)) == tiny_runs.timeless(run(tiny_runs.config(dataset, tasks=2)))

@@ -342,7 +342,7 @@ def test_export(capsys: pytest.CaptureFixture[str]) -> None:
         (["show", "photos", "--sheet", "worse"], "sheet: worse can't be written"),
         (["show", "photos", "--classes", "0"], "classes: 0 does not fit: input should be greater than or equal to 1"),
         (["list", "photos", "--out", "split.txt"], "out: split.txt must end in .csv"),
-        (["list", "photos", "--out", "nowhere/split.csv"], "out: nowhere/split.csv can't be written"),
+        (["list", "photos", "--out", "worse/bee/bad.png/x.csv"], "out: worse/bee/bad.png/x.csv can't be written"),
         (["export", "digits", "--out", "worse"], "out: worse exists; give a new directory"),
         (["export", "digitz", "--out", "new"], "digitz.*digits"),
     ],

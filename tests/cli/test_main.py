@@ -85,7 +85,7 @@ def test_bad_input(arguments: list[str], said: str, tmp_path: Path, capfd: pytes
     ("text", "said"),
     [
         ("tasks = ", "config: bad.toml is not valid TOML"),
-        ("taks = 3", "taks: no such setting; did you mean 'tasks'?"),
+        ("taks = 3", "config: bad.toml: taks: no such setting; did you mean 'tasks'?"),
         ("tasks = 'three'", "tasks: 'three'"),
         ("options = 3", "options: 3"),
     ],
@@ -105,6 +105,30 @@ def test_a_full_disk_is_told_in_one_line(monkeypatch: pytest.MonkeyPatch, capsys
     assert main(["run", "--dataset", "digits"]) == 2
     expected = "error: runs/first/record.json: No space left on device; make room, and give the same command again\n"
     assert capsys.readouterr().err == expected
+
+
+@pytest.mark.parametrize("number", [errno.EBADF, errno.EFAULT])
+def test_a_system_error_that_only_a_bug_can_cause_is_not_hidden(number: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object) -> None:
+        raise OSError(number, "bad")
+
+    monkeypatch.setattr("ssil.cli.run_display.run", broken)
+    with pytest.raises(OSError, match="bad"):
+        main(["run"])
+
+
+def test_where_an_error_comes_from_is_shown_when_asked(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def denied(*_: object) -> None:
+        raise PermissionError(errno.EACCES, "denied")
+
+    monkeypatch.setattr("ssil.cli.run_display.run", denied)
+    assert main(["run"]) == 2
+    assert capsys.readouterr().err == "error: denied; SSIL_TRACEBACK=1 in the environment shows where\n"
+    monkeypatch.setenv("SSIL_TRACEBACK", "1")
+    assert main(["run"]) == 2
+    assert "in denied" in capsys.readouterr().err
 
 
 def test_an_unforeseen_error_is_not_hidden(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -35,7 +35,8 @@ def test_evidence_is_found_where_the_cells_put_it(tmp_path: Path) -> None:
     folder.mkdir(parents=True)
     evidence = Evidence(tmp_path, preset, (0,))
     assert not evidence.has(Condition(), "IL2M")
-    write_record(folder, Record(config={}, provenance={}, class_order=[], class_names=[], task_sizes=[1]))
+    config = {"method": "ft", "dataset": "glyphs", "seed": 0, "options": {}, "memory": {"kind": "nothing"}}
+    write_record(folder, Record(config=config, provenance={}, class_order=[], class_names=[], task_sizes=[1]))
     with pytest.raises(MissingError):  # it is not finished
         Evidence(tmp_path, preset, (0,)).runs(Condition(), "IL2M")
 

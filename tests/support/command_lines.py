@@ -14,6 +14,9 @@ from typing import Any
 LONG = os.environ.get("SSIL_ATTACK") == "long"
 """Whether the long form of the attack is asked for."""
 
+SEED = os.environ.get("SSIL_ATTACK_SEED", "0")
+"""Chooses which bytes are flipped, which command lines are drawn and when commands are killed."""
+
 SECONDS = 60.0
 """After which a command hangs; on a busy machine the slowest takes a tenth of it."""
 

@@ -288,7 +288,7 @@ GRAMMARS: dict[str, Grammar] = {
 }
 
 
-def lines(command: str, count: int, seed: int = 0) -> Iterator[list[str]]:
+def lines(command: str, count: int, seed: str = "0") -> Iterator[list[str]]:
     """Draw command lines of a command: usual ones in which one to three things are odd."""
     grammar, chance = GRAMMARS[command], random.Random(f"{command} {seed}")
     for _ in range(count):

@@ -73,7 +73,9 @@ class Checkpoints:
         try:
             state: dict[str, Any] = json.loads(read_file(path))
             expected = state.pop("checksum", None)  # of which states of earlier versions have none
-        except (OSError, ValueError, RecursionError, AttributeError, TypeError) as error:
+            if not all(re.fullmatch(TENSOR_FILE, file) for file in state["files"].values()):
+                raise ValueError("files of other names")
+        except (OSError, ValueError, RecursionError, AttributeError, TypeError, KeyError) as error:
             raise UserError(f"checkpoint: {path} can't be read ({error}); start again in a new folder") from None
         if expected not in (None, json_checksum(state)):
             raise UserError(f"checkpoint: {path} is damaged (its checksum differs); start again in a new folder")

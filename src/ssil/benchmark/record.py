@@ -15,6 +15,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from safetensors import SafetensorError
 
 from ssil.benchmark.checksums import ARRAYS, read_checked, write_checked
+from ssil.benchmark.recorded_config import check_recorded_config, recorded_memory
 from ssil.core.errors import UserError
 from ssil.core.files import json_bytes
 from ssil.core.settings import MAX_SHOWN
@@ -24,12 +25,10 @@ from ssil.learning.metrics import Predictions, average, forgetting
 VERSION: Final = 2
 
 
-CONFIG_TYPES: Final = {"method": str, "dataset": str, "options": dict}
-"""The types of settings that a record states."""
-
-
 class _Part(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", json_schema_serialization_defaults_required=True)
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", allow_inf_nan=False, json_schema_serialization_defaults_required=True
+    )
 
 
 class TaskRecord(_Part):
@@ -85,6 +84,11 @@ class Record(_Part):
         addition = chain or self.config.get("scorer")
         return f"{self.config['method']} ({addition})" if addition else str(self.config["method"])
 
+    @property
+    def memory(self) -> Mapping[str, Any]:
+        """The memory budget as plain values: its kind and its size."""
+        return recorded_memory(self.config)
+
     def after(self, tasks: int) -> "Record":
         """Return the record as it was after this number of tasks."""
         summary = self.summary if tasks == len(self.task_sizes) else None
@@ -135,15 +139,21 @@ def read_record(folder: str | Path) -> Record:
     except FileNotFoundError:
         raise UserError(f"run: {folder} holds no record.json; give the --out directory of a run") from None
     except (OSError, ValueError, TypeError, ValidationError, RecursionError) as error:
-        reason = (str(error).splitlines() or [type(error).__name__])[0][:MAX_SHOWN]
+        reason = _reason(error)
         raise UserError(f"record: {path} can't be read ({reason}); restore it or run again in a new folder") from None
+
+
+def _reason(error: Exception) -> str:
+    """Return why a record can't be read, on one line; of a record that lacks something, what it lacks."""
+    if isinstance(error, ValidationError):
+        first = error.errors()[0]
+        return f"{'.'.join(map(str, first['loc']))}: {first['msg'][:1].lower()}{first['msg'][1:]}"[:MAX_SHOWN]
+    return (str(error).splitlines() or [type(error).__name__])[0][:MAX_SHOWN]
 
 
 def _check(record: Record) -> None:
     """Raise ValueError if parts of a record contradict each other, as those of a changed file may."""
-    for name, kind in CONFIG_TYPES.items():
-        if not isinstance(record.config.get(name, kind()), kind):
-            raise ValueError(f"config: {name} is of a wrong type")
+    check_recorded_config(record.config)
     sizes = record.task_sizes
     if not sizes or min(sizes) < 1 or sum(sizes) > len(record.class_order):
         raise ValueError(f"task_sizes: {sizes} do not fit {len(record.class_order)} classes")

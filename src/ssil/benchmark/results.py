@@ -72,7 +72,7 @@ def comparable_settings(record: Record) -> dict[str, Any]:
     resolved = {
         "label": record.label,
         "task_sizes": tuple(record.task_sizes),
-        "memory": describe_budget(record.config["memory"]),
+        "memory": describe_budget(record.memory),
     }
     return flat(config | resolved | {"options": _defaults(record.config["method"]) | record.config["options"]})
 

@@ -5,40 +5,24 @@ import json
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from io import StringIO
 from pathlib import Path
 from typing import Any
 
-import torch
-from torch import Tensor
-from torch.amp import GradScaler
-
 from ssil.benchmark.checkpoint import Checkpoints
 from ssil.benchmark.checksums import ARRAYS, CHECKSUMS
 from ssil.benchmark.config import checkpoint_interval
 from ssil.benchmark.record import Record, read_record, verify_predictions, write_predictions, write_record
-from ssil.benchmark.run_identity import identity, refuse_other_run, resumed_provenance
+from ssil.benchmark.run_identity import identity, refuse_other_run
 from ssil.benchmark.run_setup import RunSetup
-from ssil.core.classes import ClassTable
-from ssil.core.errors import UserError
+from ssil.benchmark.run_state import RunState, SavedState, progress_tensors, state_meta
+from ssil.core.errors import UserError, one_line
 from ssil.core.files import LOCK, append_line, locked, read_file, refuse_special, write_atomic
 from ssil.data.image_index import Remark
-from ssil.learning.execution import ExecutionContext
-from ssil.learning.memory import Memory
-from ssil.learning.method import Method
 from ssil.learning.metrics import Predictions
-from ssil.learning.model_state import (
-    join_groups,
-    model_tensors,
-    restore_model,
-    restore_snapshot,
-    snapshot_tensors,
-    split_groups,
-)
-from ssil.learning.snapshot import MAIN, Snapshot
-from ssil.learning.task import Progress
+from ssil.learning.model_state import snapshot_tensors
+from ssil.learning.snapshot import MAIN
 
 BEGUN = {
     LOCK,
@@ -53,30 +37,6 @@ BEGUN = {
     "tracking",
 }
 """What a run may have written before its first checkpoint."""
-
-
-@dataclass
-class RunState:
-    """All that a run carries from one step to the next."""
-
-    records: Mapping[str, Record]
-    """By scorer."""
-    snapshot: Snapshot | None = None
-    """The model after the last finished task."""
-    memory: Memory = field(default_factory=Memory)
-    progress: Progress | None = None
-    """The unfinished task, if one was begun."""
-
-    @property
-    def record(self) -> Record:
-        """The record of the method's main scorer."""
-        return self.records[MAIN]
-
-    @property
-    def position(self) -> tuple[object, ...]:
-        """The settings, the finished tasks, and the position in the unfinished one: equal in all processes of a run."""
-        progress = self.progress and (self.progress.phase, self.progress.epoch, self.progress.step)
-        return self.record.config, len(self.record.tasks), progress
 
 
 class RunDirectory:
@@ -143,24 +103,15 @@ class RunDirectory:
 
     def _last_checkpoint(self, record: Record, setup: RunSetup) -> RunState:
         meta, parts = self.checkpoints.load()
-        if unknown := meta.keys() - _meta(RunState({MAIN: record})).keys():
-            raise UserError(f"checkpoint: {self.checkpoints.folder / 'state.json'} is damaged (key {min(unknown)!r})")
-        done = meta["tasks_done"]
-        records = self._read_records(setup.records) if done else {**setup.records, MAIN: record}
-        now = setup.record.provenance
-        if setup.config.threads is None:  # with another number of threads, sums would be rounded otherwise
-            torch.set_num_threads(record.provenance["threads"])
-            now = now | {"threads": record.provenance["threads"]}
-        changes = {"provenance": resumed_provenance(record.after(done), now)}
-        state = RunState({name: one.after(done).model_copy(update=changes) for name, one in records.items()})
-        method, tasks = setup.configured.method, setup.stream.tasks
-        if done:
-            state.snapshot = restore_snapshot(parts["snapshot"], method, tasks[done - 1].classes, setup.context)
-            state.memory = Memory(parts["memory"]["indices"].split(meta["memory_counts"]))
-        if meta["progress"]:
-            classes = tasks[done].classes
-            state.progress = _restore_progress(parts["progress"], meta["progress"], method, classes, setup.context)
-        return state
+        try:
+            saved = SavedState(setup, parts, **meta)
+            records = self._read_records(setup.records) if saved.tasks_done else {**setup.records, MAIN: record}
+            return saved.restore(records)
+        except UserError:
+            raise
+        except Exception as error:  # of any type: the state may be made to cause it
+            path, cure = self.checkpoints.folder / "state.json", "start again in a new folder"
+            raise UserError(f"checkpoint: {path} does not fit this run ({one_line(error)}); {cure}") from error
 
     def _read_records(self, scorers: Iterable[str]) -> dict[str, Record]:
         return {name: read_record(self._folder_of(name)) for name in scorers}
@@ -189,12 +140,12 @@ class RunDirectory:
         """Write a finished task: predictions, records, and last the checkpoint that makes it count."""
         assert state.snapshot is not None
         if not self.checkpoints.exists:  # so that a summary without a checkpoint means that the model was removed
-            self.checkpoints.save(_meta(RunState({MAIN: state.record.after(0)})), {})
+            self.checkpoints.save(state_meta(RunState({MAIN: state.record.after(0)})), {})
         for name, record in reversed([*state.records.items()]):  # the main one last: its summary speaks for all
             write_predictions(self._folder_of(name), len(record.tasks), predictions[name])
             write_record(self._folder_of(name), record)
         parts = {"snapshot": snapshot_tensors(state.snapshot), "memory": {"indices": state.memory.indices}}
-        self.checkpoints.save(_meta(state), parts)
+        self.checkpoints.save(state_meta(state), parts)
         self._begin_interval()
 
     def write_progress(self, state: RunState) -> None:
@@ -203,7 +154,7 @@ class RunDirectory:
         unchanged = dict.fromkeys(("snapshot", "memory")) if state.snapshot else {}
         if not state.snapshot:
             write_record(self.folder, state.record)
-        self.checkpoints.save(_meta(state), {**unchanged, "progress": _progress_tensors(state.progress)})
+        self.checkpoints.save(state_meta(state), {**unchanged, "progress": progress_tensors(state.progress)})
         self._begin_interval()
 
     def checkpoint_due(self) -> bool:
@@ -234,53 +185,3 @@ def _contains(path: Path, *words: bytes) -> bool:
     except OSError:
         return False
     return all(word in content for word in words)
-
-
-def _meta(state: RunState) -> dict[str, Any]:
-    return {
-        "tasks_done": len(state.record.tasks),
-        "memory_counts": list(state.memory.counts),
-        "progress": state.progress and _position(state.progress),
-    }
-
-
-_POSITION = ("phase", "epoch", "step", "images", "losses", "seconds")
-
-
-def _position(progress: Progress) -> dict[str, Any]:
-    scaler = {"scaler": progress.scaler.state_dict()} if progress.scaler else {}
-    return {name: getattr(progress, name) for name in _POSITION} | scaler
-
-
-def _progress_tensors(progress: Progress) -> dict[str, Tensor]:
-    model = model_tensors(progress.network, progress.scorers)
-    groups = {"momentum": progress.momentum, "sums": progress.sums, "model": model}
-    groups |= {f"kept.{name}": snapshot_tensors(snapshot) for name, snapshot in progress.kept.items()}
-    return join_groups(groups)
-
-
-def _restore_progress(
-    tensors: Mapping[str, Tensor],
-    position: Mapping[str, Any],
-    method: Method,
-    classes: ClassTable,
-    context: ExecutionContext,
-) -> Progress:
-    groups = split_groups(tensors)
-    old = {f"network/{name}": value for name, value in groups.get("network", {}).items()}  # early 0.1.0 had no "model"
-    network, scorers = restore_model(groups.get("model", old), method, classes, context)
-    sums = {name: value.to(context.fabric.device) for name, value in groups.get("sums", {}).items()}
-    kept = {
-        name.removeprefix("kept."): restore_snapshot(group, method, classes, context)
-        for name, group in groups.items()
-        if name.startswith("kept.")
-    }
-    scaler = _restore_scaler(position["scaler"], context) if "scaler" in position else None
-    where = {name: position[name] for name in _POSITION}
-    return Progress(network, scorers, kept, **where, sums=sums, momentum=groups.get("momentum", {}), scaler=scaler)
-
-
-def _restore_scaler(state: dict[str, Any], context: ExecutionContext) -> GradScaler:
-    scaler = GradScaler(context.fabric.device.type)
-    scaler.load_state_dict(state)
-    return scaler

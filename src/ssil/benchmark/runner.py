@@ -3,20 +3,22 @@
 import resource
 import sys
 import time
-from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
 
 from ssil.benchmark.config import RunConfig
 from ssil.benchmark.record import Record, TaskRecord
-from ssil.benchmark.run_directory import RunDirectory, RunState
+from ssil.benchmark.run_directory import RunDirectory
 from ssil.benchmark.run_setup import RunSetup, set_up
-from ssil.core.errors import UserError
+from ssil.benchmark.run_state import RunState
+from ssil.core.errors import DivergedError, UserError
 from ssil.learning import memory as memories
 from ssil.learning import metrics
 from ssil.learning.distributed import all_equal, broadcast, ending_together, total
@@ -97,10 +99,32 @@ def run(config: RunConfig, observer: RunObserver | None = None) -> Record:
         tasks = _TaskRunner(setup, state, writer, observer)
         tasks.hold_exemplars()
         for task in setup.stream.tasks[len(state.record.tasks) :]:
-            tasks.run(task)
+            with _telling_what_is_kept(config.out, len(state.record.tasks)):
+                tasks.run(task)
             observer.learnt(state.record)
         observer.finished(state.records)
         return state.record
+
+
+@contextmanager
+def _telling_what_is_kept(out: Path | None, tasks: int) -> Iterator[None]:
+    """Add to the message of a DivergedError which state of the run was from before it, and is kept."""
+    try:
+        yield
+    except DivergedError as error:
+        kept = f" and another --out; {out} keeps the state from before, with {tasks} finished tasks" if out else ""
+        raise DivergedError(f"{error}{kept}") from error
+
+
+def check_finite(predictions: Mapping[str, Predictions], task: Task) -> None:
+    """Raise DivergedError if a scorer's scores are infinite or not a number, which finite weights may lead to."""
+    groups = ("score_old", "score_new") if task.classes.old else ("score_new",)
+    for name, found in predictions.items():
+        for values in (getattr(found, group) for group in (*groups, "confidence")):
+            if not (finite := values.isfinite()).all():
+                scorer = "" if name == MAIN else f" of {name}"
+                first = values[~finite][0].item()
+                raise DivergedError(f"scores{scorer}: became {first} in task {task.number}; try a smaller --lr")
 
 
 def share_done(record: Record, report: ProgressReport | None = None) -> float:
@@ -142,6 +166,7 @@ class _TaskRunner:
         snapshot = learn(method, state.snapshot, state.memory, task, context, progress, on_step)
         progress.check_finite(task.number)
         predictions = predict(snapshot, setup.stream.seen(task), setup.stream.test, context)
+        check_finite(predictions, task)
         results = {name: TaskResult(found, progress, ratios.get(name)) for name, found in predictions.items()}
         seconds = spent + time.perf_counter() - started
         results |= self._branch_result(task, results[MAIN])
@@ -170,8 +195,9 @@ class _TaskRunner:
                 raise KeyboardInterrupt
 
         snapshot = learn(method, state.snapshot, state.memory, task, context, progress, on_step)
-        predictions = predict(snapshot, setup.stream.seen(task), setup.stream.test, context)[MAIN]
-        return {setup.branch.folder: TaskResult(predictions, progress, main.teacher_ratio)}
+        predictions = predict(snapshot, setup.stream.seen(task), setup.stream.test, context)
+        check_finite(predictions, task)
+        return {setup.branch.folder: TaskResult(predictions[MAIN], progress, main.teacher_ratio)}
 
     def _on_step(self, task: Task, progress: Progress, report: ProgressReport) -> None:
         """Call the observer, log a finished epoch, and write a checkpoint or stop if any process asks for it."""

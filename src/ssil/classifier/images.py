@@ -18,7 +18,7 @@ from ssil.core.samples import Samples
 from ssil.data.assemble import class_remarks
 from ssil.data.encoded_images import Encoded
 from ssil.data.file_validation import ProgressCallback
-from ssil.data.image_index import Preprocessing, Remark
+from ssil.data.image_index import Preprocessing, Remark, as_utf8
 from ssil.data.shrinking import shrink
 
 MAX_DECODED_BYTES = 1 << 30
@@ -134,7 +134,8 @@ def load_images(
         for row in (validation.good & ~tested).nonzero()[0].tolist():
             digest = validation.digests[row].tobytes().hex()
             read = partial(_read_bytes, index.source.read, row)
-            yield ImageFile(index.source.names[row], digest, read), normalized_name(index.classes[index.labels[row]])
+            name = as_utf8(index.source.names[row])
+            yield ImageFile(name, digest, read), normalized_name(index.classes[index.labels[row]])
 
     return list(images()), remarks
 

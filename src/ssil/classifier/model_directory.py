@@ -22,7 +22,7 @@ from ssil.classifier.prediction import Classifier, execution_context
 from ssil.classifier.versions import EXEMPLARS, HOLDOUT, IMAGES, MODEL, WEIGHTS, History, VersionedDirectory
 from ssil.core import __version__
 from ssil.core.classes import ClassTable
-from ssil.core.errors import UserError
+from ssil.core.errors import UserError, one_line
 from ssil.core.files import checksum, flush_folder, temporary, write_atomic
 from ssil.core.samples import Samples
 from ssil.core.tensor_files import pack
@@ -82,9 +82,7 @@ class ModelDirectory(VersionedDirectory):
         except UserError:
             raise
         except Exception as error:  # of any type: the file may be made to cause it
-            raise UserError(
-                f"model: {folder / MODEL} is not what it should be ({model_files.one_line(error)})"
-            ) from None
+            raise UserError(f"model: {folder / MODEL} is not what it should be ({one_line(error)})") from None
 
     def _restore(self, folder: Path, number: int, description: Mapping[str, Any]) -> ModelVersion:
         settings = make_settings(description["settings"])

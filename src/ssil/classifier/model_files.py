@@ -15,7 +15,7 @@ from safetensors import SafetensorError
 from torch import Tensor
 
 from ssil.classifier.images import ImageFile
-from ssil.core.errors import UserError
+from ssil.core.errors import UserError, one_line
 from ssil.core.files import checksum, json_checksum, write_atomic, write_json
 from ssil.core.tensor_files import pack
 from ssil.data.decode import UnreadableError, measure
@@ -140,11 +140,6 @@ def text(value: object) -> str:
         raise TypeError(f"{value!r} is no text")
     value.encode()
     return value
-
-
-def one_line(error: Exception) -> str:
-    """Return an error's message on one line, cut after 200 characters; the name of its type if it has none."""
-    return " ".join(str(error).split())[:200] or type(error).__name__
 
 
 def folder_name(class_name: str) -> str:

@@ -8,6 +8,7 @@ Start with `main` below, which turns exceptions into exit codes, and `run.py`; C
 import errno
 import os
 import sys
+import traceback
 from collections.abc import Sequence
 
 from cyclopts import App, CycloptsError, Group, UnknownCommandError, UnusedCliTokensError
@@ -20,6 +21,10 @@ DONE, FAILED, BAD_INPUT, REFUSED, INTERRUPTED = 0, 1, 2, 3, 130
 
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 """The errors of a disk, or a share of it, that is full."""
+BUGS = (None, errno.EBADF, errno.EFAULT, errno.ECHILD, errno.ESRCH, errno.EDEADLK)
+"""Errors of the system that no file, folder or disk can cause, but only a wrong call."""
+TRACEBACK = "SSIL_TRACEBACK"
+"""The environment variable with which a message of one line is preceded by where it comes from."""
 
 COMMANDS = {
     "Start here": {
@@ -101,7 +106,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return FAILED
     except OSError as error:  # a full disk, a path that is too long, a folder that can't be read
-        if error.errno is None:
+        if error.errno in BUGS:
             raise
         return _fail(f"error: {_explain_os(error)}", BAD_INPUT)
     return DONE
@@ -110,6 +115,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _fail(message: str, code: int) -> int:
     from ssil.cli.terminal import printable  # imports rich, which `ssil --help` need not
 
+    if os.environ.get(TRACEBACK):
+        traceback.print_exc()
     print(printable(message), file=sys.stderr)
     return code
 
@@ -118,8 +125,8 @@ def _explain_os(error: OSError) -> str:
     from ssil.cli.terminal import shortened
 
     where = f"{shortened(error.filename)}: " if error.filename else ""
-    cure = "make room, and give the same command again" if error.errno in FULL else "check the path and its permissions"
-    return f"{where}{error.strerror}; {cure}"
+    hint = "check the path and its permissions" if where else f"{TRACEBACK}=1 in the environment shows where"
+    return f"{where}{error.strerror}; {'make room, and give the same command again' if error.errno in FULL else hint}"
 
 
 def _explain(error: CycloptsError) -> str:

@@ -58,7 +58,6 @@ def list_images(
 
 def _write(out: Path, index: ImageIndex, dataset: Dataset) -> None:
     try:
-        out.parent.stat()  # a folder that is missing is an error
         text = StringIO()
         writer = csv.writer(text, lineterminator="\n")
         writer.writerow(COLUMNS)

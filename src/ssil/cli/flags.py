@@ -163,10 +163,15 @@ def resolve(file: Path | None, scenario: str | None, flags: Mapping[str, Any]) -
 
     Flags override the keys of the file, and both override the scenario.
     """
-    given = override(by_field_name(read_toml(file)) if file else {}, parsed(RunConfig, flags))
+    stated = read_toml(file) if file else {}
+    given = override(by_field_name(stated), parsed(RunConfig, flags))
     named = given.pop("scenario", None)
     chosen = scenario or named
-    return make_config(override(_scenario_settings(str(chosen)) if chosen else {}, given))
+    try:
+        return make_config(override(_scenario_settings(str(chosen)) if chosen else {}, given))
+    except UserError as error:
+        field = str(error).partition(":")[0]
+        raise UserError(f"config: {file}: {error}" if field in stated and field not in flags else str(error)) from None
 
 
 def _scenario_settings(key: str) -> dict[str, Any]:

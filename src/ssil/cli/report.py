@@ -7,6 +7,7 @@ from typing import Annotated
 
 from cyclopts import App, Parameter
 
+from ssil.benchmark.record import verify_predictions
 from ssil.benchmark.results import find_runs
 from ssil.cli.terminal import printable, require_plotly
 from ssil.core.errors import UserError
@@ -43,6 +44,8 @@ def report(
     for path in (directory, *more):
         if not any(run.folder.is_relative_to(path) for run in given):
             print(f"{printable(path)} is left out: it has no record yet", file=sys.stderr)
+    for run in given:
+        verify_predictions(run.folder)
     found = sections(given)
     files = {"index.html": page(found), **tables(found)}
     _refuse_foreign_files([out / name for name in files])

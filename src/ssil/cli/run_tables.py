@@ -14,7 +14,7 @@ def run_title(record: Record) -> str:
     """Return a run in one line: method, data set, stream, memory, seed."""
     config, sizes = record.config, record.task_sizes
     some = "" if sum(sizes) == len(record.class_order) else f" of {len(record.class_order)}"
-    stream = f"{sum(sizes)}{some} classes in {len(sizes)} tasks, {describe_budget(config['memory'])}"
+    stream = f"{sum(sizes)}{some} classes in {len(sizes)} tasks, {describe_budget(record.memory)}"
     skipped = record.provenance.get("skipped_files", [])
     count = record.provenance.get("left_out", len(skipped))
     left_out = f" ({count:,} images left out, the first is {skipped[0]}; see remarks.csv)" if skipped else ""

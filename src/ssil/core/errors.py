@@ -8,8 +8,17 @@ class UserError(Exception):
     """Bad input. The message is one line: the field, what is wrong with its value, and what to do."""
 
 
+class DivergedError(UserError):
+    """Training that came to numbers that are infinite or none; nothing of it was written."""
+
+
 class RefusedError(Exception):
     """An update refused by a guard such as `--max-drop`; the model directory is unchanged."""
+
+
+def one_line(error: Exception) -> str:
+    """Return an error's message on one line, cut after 200 characters; the name of its type if it has none."""
+    return " ".join(str(error).split())[:200] or type(error).__name__
 
 
 def did_you_mean(name: str, known: Iterable[str], otherwise: str, count: int = 1) -> str:

@@ -9,7 +9,7 @@ from torch import Tensor
 from torch.amp import GradScaler
 
 from ssil.core.classes import ClassTable
-from ssil.core.errors import UserError
+from ssil.core.errors import DivergedError
 from ssil.learning import distributed
 from ssil.learning.execution import ExecutionContext
 from ssil.learning.snapshot import Scorer, Snapshot
@@ -63,7 +63,7 @@ class Progress:
             self.sums = dict(zip(self.sums, means, strict=True))
 
     def check_finite(self, task: int) -> None:
-        """Raise UserError if a loss or a weight is infinite or not a number. Waits for the device."""
+        """Raise DivergedError if a loss or a weight is infinite or not a number. Waits for the device."""
         totals = {f"loss: {part}": value for part, value in self.sums.items()}
         for means in self.losses.values():
             totals |= {f"loss: {part}": torch.tensor(values).sum() for part, values in means.items()}
@@ -73,7 +73,7 @@ class Progress:
         for name, total in (totals | {"weights: their sum": torch.stack(weights).sum()}).items():
             if not math.isfinite(total.item()):
                 where = f"task {task}, epoch {self.epoch + 1}"
-                raise UserError(f"{name} became {total.item()} in {where}; try a smaller --lr")
+                raise DivergedError(f"{name} became {total.item()} in {where}; try a smaller --lr")
 
 
 @dataclass(frozen=True)

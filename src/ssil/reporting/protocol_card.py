@@ -148,8 +148,8 @@ def _memory(record: Record) -> str:
     config = record.config
     size = f", {record.tasks[-1].exemplar_bytes / 1e6:.2f} MB as raw pixels" if record.tasks else ""
     chosen = f", chosen by {config['selection']}" if config.get("selection") == "herding" else ", chosen at random"
-    kept = config["memory"]["kind"] in {"fixed", "growing"}
-    return f"{describe_budget(config['memory'])}{chosen + size if kept else ''}"
+    kept = record.memory["kind"] in {"fixed", "growing"}
+    return f"{describe_budget(record.memory)}{chosen + size if kept else ''}"
 
 
 def _schedule(training: Mapping[str, Any]) -> str:

@@ -68,4 +68,4 @@ def _varies(records: Sequence[Record]) -> bool:
 
 def _replay_title(record: Record) -> str:
     base = ", large base" if _large_base(record) else ""
-    return f"{record.config['dataset']}: {record.label}, {describe_budget(record.config['memory'])}{base}"
+    return f"{record.config['dataset']}: {record.label}, {describe_budget(record.memory)}{base}"

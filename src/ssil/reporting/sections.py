@@ -34,7 +34,7 @@ class Variant:
     @property
     def bound(self) -> bool:
         """Whether it keeps all images, so that it is an upper bound for the other variants."""
-        return bool(self.runs[0].record.config["memory"]["kind"] == "unlimited")
+        return bool(self.runs[0].record.memory["kind"] == "unlimited")
 
     @property
     def ranked(self) -> bool:
