@@ -45,6 +45,7 @@ DROPPED: Final[dict[str, tuple[str, ...]]] = {
         "tasks[].images_per_second",
         "tasks[].peak_memory_mb",
         "summary.seconds",
+        "summary.training_seconds",
     ),
     "log.jsonl": ("[].time",),
     "model.json": ("checksum", "history[].time", "history[].seconds", "history[].ssil"),  # a checksum of all the rest

@@ -172,7 +172,8 @@ def _record(of: Scene) -> Record:
             },
             **dict.fromkeys(("top1", "top5", "score_old", "score_new", "softmax_old", "softmax_new", "score_gap"), 0.0),
             **{"task_top1": [0.0] * task, "confusion": [[0] * task] * task, "teacher_ratio": None, "seconds": 0.0},
-            **{"seconds_by_phase": {}, "images_per_second": 0.0, "peak_memory_mb": 0.0},
+            **{"seconds_by_phase": {}, "images_seen": 0, "gradient_steps": 0},
+            **{"images_per_second": 0.0, "peak_memory_mb": 0.0},
         )
         for task, seen in enumerate(of.classes.bounds[1:], 1)
     ]

@@ -16,7 +16,7 @@ GOLDEN = Path(__file__).parents[1] / "golden"
 SCHEMA = json.loads(files("ssil.benchmark").joinpath("record.schema.json").read_text())
 
 
-def golden(version: int = 2) -> dict[str, Any]:
+def golden(version: int = 3) -> dict[str, Any]:
     """A record that was written when this version was the newest."""
     raw: dict[str, Any] = json.loads((GOLDEN / f"record-v{version}.json").read_text())
     return raw
@@ -38,20 +38,24 @@ def test_the_schema_describes_the_stored_record() -> None:
 
 
 @pytest.mark.parametrize(
-    "damage", [{"version": 3}, {"tasks": [{}]}, {"summary": {}}, {"colour": "red"}, {"task_sizes": ["two"]}]
+    "damage", [{"version": 2}, {"tasks": [{}]}, {"summary": {}}, {"colour": "red"}, {"task_sizes": ["two"]}]
 )
 def test_the_schema_refuses_other_records(damage: dict[str, Any]) -> None:
     with pytest.raises(jsonschema.ValidationError):
         jsonschema.validate(golden() | damage, SCHEMA)
 
 
-@pytest.mark.parametrize("version", [1, 2])
+@pytest.mark.parametrize("version", [1, 2, 3])
 def test_a_stored_record_of_any_version_loads(version: int, tmp_path: Path) -> None:
     record = read_record(stored(tmp_path, golden(version)))
     assert (record.task_sizes, len(record.tasks), record.config["method"]) == ([2, 2, 2], 3, "ssil")
     assert record.summary is not None
     assert record.summary.last_top1 == record.tasks[-1].top1
     assert [task.score_gap for task in record.tasks] == ([None] * 3 if version == 1 else [None, 1.5, 3.0])
+    assert [task.images_seen for task in record.tasks] == [16, 30, 30]
+    assert [task.gradient_steps for task in record.tasks] == [2 if version == 3 else None] * 3
+    assert (record.summary.images_seen, record.summary.gradient_steps) == (76, 6 if version == 3 else None)
+    assert record.summary.training_seconds == sum(task.training_seconds for task in record.tasks)
 
 
 def test_a_record_comes_back_as_it_was(tmp_path: Path) -> None:
@@ -64,8 +68,8 @@ def test_a_record_comes_back_as_it_was(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("raw", "reason"),
     [
-        (golden() | {"version": 99}, "version 99 is not known; this ssil reads up to version 2"),
-        ({"tasks": []}, "version None is not known; this ssil reads up to version 2"),
+        (golden() | {"version": 99}, "version 99 is not known; this ssil reads up to version 3"),
+        ({"tasks": []}, "version None is not known; this ssil reads up to version 3"),
         (golden() | {"colour": "red"}, "colour: extra inputs are not permitted"),
         ("{", "Expecting property name enclosed in double quotes.*"),
         ("[]", "it is not a JSON object"),

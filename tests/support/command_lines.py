@@ -108,7 +108,7 @@ def contents(folder: Path) -> dict[str, str]:
     return found
 
 
-COSTS = {"seconds", "seconds_by_phase", "images_per_second", "peak_memory_mb"}
+COSTS = {"seconds", "seconds_by_phase", "training_seconds", "images_per_second", "peak_memory_mb"}
 MOVING = {"provenance", "time", "checksum", *COSTS}
 """Keys whose values differ between two equal runs or updates."""
 

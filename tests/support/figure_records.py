@@ -21,7 +21,8 @@ def record(method: str, top1: Sequence[float] = (90, 40), config: dict[str, Any]
 
 
 def _task(number: int, top1: float, more: dict[str, Any]) -> TaskRecord:
-    unseen: dict[str, Any] = dict.fromkeys(TaskRecord.model_fields) | {"task_top1": [top1] * number, "seconds": 0.0}
+    unseen: dict[str, Any] = dict.fromkeys(TaskRecord.model_fields) | {"task_top1": [top1] * number}
+    unseen |= {"seconds": 0.0, "seconds_by_phase": {}, "images_seen": 0}
     seen = {"task": number, "classes_seen": 2 * number, "top1": top1, "top5": top1 + 5, "confusion": CONFUSION}
     scores = {"score_old": None if number == 1 else -1.0, "score_new": 1.0, "softmax_old": 0.1, "softmax_new": 0.2}
     return TaskRecord.model_construct(

@@ -48,6 +48,8 @@ def task(number: int, top1: float, **changes: Any) -> TaskRecord:
         "loss": {"main": {"ce": [1.0, 0.5]}},
         "seconds": 10.0,
         "seconds_by_phase": {"main": 9.0},
+        "images_seen": 900,
+        "gradient_steps": 9,
         "images_per_second": 100.0,
         "peak_memory_mb": 500.0 + number,
     }

@@ -57,6 +57,8 @@ def _task(t: int, facts: Facts, accuracy: float) -> TaskRecord:
         "teacher_ratio": [*[(1 - facts.latest) / (t - 2)] * (t - 2), facts.latest] if t > 2 else None,
         "score_gap": facts.gap + facts.gap_rise * t if t > 1 else None,
         "seconds": 1.0,
+        "seconds_by_phase": {"main": 0.5},
+        "images_seen": 100,
     }
     unseen: dict[str, Any] = dict.fromkeys(TaskRecord.model_fields)
     return TaskRecord.model_construct(**unseen | seen)

@@ -4,7 +4,7 @@ Figures, tables and reports read records only. `docs/records.md` explains every 
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -22,7 +22,7 @@ from ssil.core.settings import MAX_SHOWN
 from ssil.core.tensor_files import pack
 from ssil.learning.metrics import Predictions, average, forgetting
 
-VERSION: Final = 2
+VERSION: Final = 3
 
 
 class _Part(BaseModel):
@@ -51,24 +51,34 @@ class TaskRecord(_Part):
     loss: dict[str, dict[str, list[float]]]
     seconds: float
     seconds_by_phase: dict[str, float]
+    images_seen: int
+    gradient_steps: int | None
     images_per_second: float
     peak_memory_mb: float
 
+    @property
+    def training_seconds(self) -> float:
+        """The time spent in training, without evaluation and the choice of exemplars."""
+        return sum(self.seconds_by_phase.values())
+
 
 class Summary(_Part):
-    """Five numbers about a stream; averages are over all tasks, the first included."""
+    """A stream in a few numbers: averages over all tasks, the first included, and the training's cost in all."""
 
     average_top1: float
     average_top5: float
     last_top1: float
     forgetting: float
     seconds: float
+    images_seen: int
+    gradient_steps: int | None
+    training_seconds: float
 
 
 class Record(_Part):
     """The record of a run; once the run is finished, it has a summary."""
 
-    version: Literal[2] = VERSION
+    version: Literal[3] = VERSION
     config: dict[str, Any]
     provenance: dict[str, Any]
     class_order: list[int]
@@ -109,7 +119,16 @@ def summarise(tasks: list[TaskRecord]) -> Summary:
         last_top1=tasks[-1].top1,
         forgetting=forgetting([task.task_top1 for task in tasks]),
         seconds=sum(task.seconds for task in tasks),
+        images_seen=sum(task.images_seen for task in tasks),
+        gradient_steps=_total([task.gradient_steps for task in tasks]),
+        training_seconds=sum(task.training_seconds for task in tasks),
     )
+
+
+def _total(counts: Sequence[int | None]) -> int | None:
+    """Return the sum; None if a count is not known."""
+    known = [count for count in counts if count is not None]
+    return sum(known) if len(known) == len(counts) else None
 
 
 def flat(settings: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
@@ -172,9 +191,26 @@ def migrate(raw: Any) -> Mapping[str, Any]:
     newer = dict(raw)
     if newer.get("version") == 1:  # had no `score_gap`
         newer |= {"version": 2, "tasks": [{"score_gap": None, **task} for task in raw.get("tasks", [])]}
+    if newer.get("version") == 2:
+        try:
+            newer |= {"version": 3, **_with_costs(newer.get("tasks", []), newer.get("summary"))}
+        except (KeyError, TypeError, AttributeError, ArithmeticError) as error:
+            raise ValueError(f"its tasks are damaged: {error!r}") from None
     if newer.get("version") != VERSION:
         raise ValueError(f"version {raw.get('version')!r} is not known; this ssil reads up to version {VERSION}")
     return newer
+
+
+def _with_costs(tasks: Sequence[Mapping[str, Any]], summary: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Return tasks and summary of version 2 with the costs of version 3.
+
+    Gradient steps were not counted; images seen are speed times seconds, as the speed was images by seconds.
+    """
+    seconds = [sum(task["seconds_by_phase"].values()) for task in tasks]
+    images = [round(task["images_per_second"] * max(each, 1e-9)) for task, each in zip(tasks, seconds, strict=True)]
+    costs = {"images_seen": sum(images), "gradient_steps": None, "training_seconds": sum(seconds)}
+    newer = [{**task, "images_seen": seen, "gradient_steps": None} for task, seen in zip(tasks, images, strict=True)]
+    return {"tasks": newer, "summary": summary and {**summary, **costs}}
 
 
 def _arrays(folder: Path, task: int) -> Path:

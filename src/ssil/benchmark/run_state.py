@@ -91,6 +91,7 @@ class Position(_Stated):
     images: Count
     losses: dict[str, dict[str, list[float]]]
     seconds: dict[str, float]
+    gradient_steps: Count | None = None
     scaler: dict[str, Any] | None = None
 
 

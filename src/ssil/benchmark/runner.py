@@ -256,6 +256,8 @@ class _TaskRunner:
             loss=progress.losses,
             seconds=seconds,
             seconds_by_phase=progress.seconds,
+            images_seen=progress.images,
+            gradient_steps=progress.gradient_steps,
             images_per_second=progress.images / max(sum(progress.seconds.values()), 1e-9),
             peak_memory_mb=_peak_memory_mb(self.setup.context.fabric.device),
         )

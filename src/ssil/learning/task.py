@@ -45,6 +45,8 @@ class Progress:
     step: int = 0
     images: int = 0
     """Training images processed in this task, each as often as it was in a batch."""
+    gradient_steps: int | None = 0
+    """Optimiser steps on images in this task; None where a checkpoint of an earlier version did not count them."""
     losses: dict[str, dict[str, list[float]]] = field(default_factory=dict)
     """By phase and loss term: the mean over each finished epoch."""
     sums: dict[str, Tensor] = field(default_factory=dict)
@@ -55,6 +57,12 @@ class Progress:
     """The optimiser's momentum buffers by parameter name; every step changes them in place."""
     scaler: GradScaler | None = None
     """In fp16, the scale of the loss that keeps small gradients from vanishing; each phase has its own."""
+
+    def count_step(self, images: int) -> None:
+        """Count a gradient step on some images."""
+        self.images += images
+        if self.gradient_steps is not None:
+            self.gradient_steps += 1
 
     def average_sums(self, context: ExecutionContext) -> None:
         """Replace the loss sums of every process by their mean over all processes."""

@@ -118,7 +118,7 @@ class Trainer:
             self._update(batch, local, epoch, step)
             self.progress.step = step + 1
             if not self.trains_scorer:  # which sees features, not images
-                self.progress.images += len(batch.main) + len(batch.replayed)
+                self.progress.count_step(len(batch.main) + len(batch.replayed))
             yield
 
     def _batches(self, epoch: int) -> Iterator[tuple[int, tuple[Batch, LocalBatch | None]]]:

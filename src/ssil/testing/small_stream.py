@@ -78,7 +78,8 @@ def tensors(out: Path) -> dict[str, Tensor]:
 def without_costs(record: Record) -> dict[str, Any]:
     """Return what two equal runs have in common: a record without times, memory use and provenance."""
     return record.model_dump(
-        mode="json", exclude={"provenance": True, "summary": {"seconds"}, "tasks": {"__all__": COSTS}}
+        mode="json",
+        exclude={"provenance": True, "summary": {"seconds", "training_seconds"}, "tasks": {"__all__": COSTS}},
     )
 
 

@@ -139,7 +139,8 @@ def history(record: Record) -> list[Point]:
         points += epoch_points(task.loss, len(points))
         points.append((len(points) + 1, _results(task)))
     if record.summary:
-        points[-1][1].update({f"summary/{name}": value for name, value in record.summary.model_dump().items()})
+        known = record.summary.model_dump(exclude_none=True)
+        points[-1][1].update({f"summary/{name}": value for name, value in known.items()})
     return points
 
 
