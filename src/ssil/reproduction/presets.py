@@ -63,12 +63,14 @@ class Preset:
 
 
 def find_preset(name: str) -> Preset:
-    """Return a preset of the package by its name, or a user's own by the path of its TOML file."""
-    path = Path(name) if name.endswith(".toml") else FOLDER / f"{name}.toml"
-    if not path.exists():
-        known = ", ".join(sorted(file.stem for file in FOLDER.glob("*.toml")))
-        raise UserError(f"data: {name!r} is not known; there are {known}, or give a file such as mine.toml")
+    """Return a preset of the package by its name, or a user's own by the path of its TOML file.
+
+    With `like`, the name of a preset of the package, a file states only what differs from that preset.
+    """
+    path = _preset_file(name)
     raw = read_toml(path)
+    if like := raw.pop("like", None):
+        raw = {**read_toml(_preset_file(str(like))), **raw}
     try:
         low, middle, high = raw.pop("exemplars")
         preset = Preset(name=path.stem, exemplars=(low, middle, high), **raw)
@@ -80,3 +82,12 @@ def find_preset(name: str) -> Preset:
     if unknown := sorted({*preset.rows} - {*ROWS}):
         raise UserError(f"data: {path} has settings for a row {unknown[0]!r}; there are {', '.join(ROWS)}")
     return preset
+
+
+def _preset_file(name: str) -> Path:
+    """Return the file of a preset; raise UserError if there is none."""
+    path = Path(name) if name.endswith(".toml") else FOLDER / f"{name}.toml"
+    if not path.exists():
+        known = ", ".join(sorted(file.stem for file in FOLDER.glob("*.toml")))
+        raise UserError(f"data: {name!r} is not known; there are {known}, or give a file such as mine.toml")
+    return path
