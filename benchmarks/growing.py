@@ -7,7 +7,8 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any, NamedTuple, TypeVar, get_type_hints
 
-from ssil.classifier.images import ImageFile, load_images
+from ssil.classifier.image_file import ImageFile
+from ssil.classifier.images import load_images
 from ssil.classifier.prediction import Classifier, predict
 
 Row = TypeVar("Row")

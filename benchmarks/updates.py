@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 from growing import accuracy, add, album, numbers, read, values
 from ssil.classifier.classifier_settings import ClassifierSettings, make_settings
-from ssil.classifier.images import ImageFile, LabelledImages
+from ssil.classifier.image_file import ImageFile, LabelledImages
 from ssil.classifier.update import update
 
 FIRST, UPDATES = 10, {10: 1, 5: 2, 2: 3, 1: 3}

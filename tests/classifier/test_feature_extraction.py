@@ -21,7 +21,7 @@ from ssil.classifier.classifier_settings import make_settings
 from ssil.classifier.estimator import IncrementalClassifier
 from ssil.classifier.feature_extraction import trained_network
 from ssil.classifier.holdout import evaluate
-from ssil.classifier.images import ImageFile
+from ssil.classifier.image_file import ImageFile
 from ssil.classifier.prediction import Classifier, predict
 from ssil.classifier.update import changed_settings, update
 from ssil.cli import main

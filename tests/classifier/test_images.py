@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from ssil.classifier.images import ImageFile, load_images
+from ssil.classifier.image_file import ImageFile
+from ssil.classifier.images import load_images
 from ssil.core.errors import UserError
 from tiny_classifiers import folder, png
 

@@ -1,6 +1,7 @@
-"""Prediction inputs: the same pixels whether an image stays decoded or not, in the order of the files."""
+"""Prediction inputs: the same pixels as in an update, in the order of the files."""
 
 from io import BytesIO
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -8,10 +9,10 @@ import pytest
 import torch
 from PIL import Image
 
-from ssil.classifier import prediction_inputs
 from ssil.classifier.classifier_settings import make_settings
-from ssil.classifier.images import ImageFile, image_samples
-from ssil.classifier.prediction_inputs import BATCH_SIZE, THREAD_SHARE, read_inputs
+from ssil.classifier.image_file import ImageFile
+from ssil.classifier.images import image_samples
+from ssil.classifier.prediction_inputs import BATCH_SIZE, THREAD_SHARE, InputBatch, read_inputs
 
 PREPROCESSING = make_settings({"image_size": 16}).preprocessing()
 
@@ -22,43 +23,33 @@ def photo(path: Path, width: int, height: int) -> Path:
     return path
 
 
-def found(*paths: Path) -> list[ImageFile]:
-    return [
-        image for images, _ in read_inputs([str(path) for path in paths], BytesIO(), PREPROCESSING) for image in images
-    ]
+def found(*paths: Path) -> InputBatch:
+    batches = [*read_inputs([str(path) for path in paths], BytesIO(), PREPROCESSING)]
+    names = tuple(chain.from_iterable(one.names for one in batches))
+    remarks = tuple(chain.from_iterable(one.remarks for one in batches))
+    return InputBatch(names, np.concatenate([one.views for one in batches]), remarks)
 
 
-@pytest.mark.parametrize(
-    ("suffix", "side", "decoded"),
-    [
-        ("png", 20, True),
-        ("png", 32, True),
-        ("png", 70, True),
-        ("jpg", 20, True),
-        ("jpg", 32, False),
-        ("jpg", 70, False),
-    ],
-)
-def test_decoded_and_encoded_images_give_the_same_pixels(tmp_path: Path, suffix: str, side: int, decoded: bool) -> None:
+@pytest.mark.parametrize("suffix", ["png", "jpg"])
+@pytest.mark.parametrize("side", [7, 20, 31, 32, 70])
+def test_what_is_predicted_has_the_pixels_of_what_is_learnt(tmp_path: Path, suffix: str, side: int) -> None:
     path = photo(tmp_path / f"it.{suffix}", side, side + 5)
-    (image,) = found(path)
-    assert (image.pixels is not None) == decoded
-    again = ImageFile.from_bytes(image.name, path.read_bytes())
-    one, other = (image_samples((each,), [0], PREPROCESSING).images.fetch(torch.tensor([0])) for each in (image, again))
-    assert torch.equal(one, other)
+    learnt = image_samples([ImageFile.from_bytes("it", path.read_bytes())], [0], PREPROCESSING).images
+    assert np.array_equal(found(path).views, learnt.fetch(torch.tensor([0])).numpy())
 
 
-def test_large_images_do_not_stay_decoded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(prediction_inputs, "MAX_HELD_BYTES", 3 * 70 * 70 - 1)
-    large, small = found(photo(tmp_path / "large.png", 70, 70), photo(tmp_path / "small.png", 69, 70))
-    assert large.pixels is None
-    assert small.pixels is not None
-
-
-def test_images_come_in_order(tmp_path: Path) -> None:
+def test_images_come_in_order_with_remarks_on_those_that_cant_be_read(tmp_path: Path) -> None:
     first = photo(tmp_path / "0000.png", 16, 16).read_bytes()
     for number in range(1, BATCH_SIZE + THREAD_SHARE + 1):
         (tmp_path / f"{number:04}.png").write_bytes(first)
-    assert [Path(image.name).stem for image in found(tmp_path)] == [
-        f"{n:04}" for n in range(BATCH_SIZE + THREAD_SHARE + 1)
-    ]
+    (tmp_path / "0003.png").write_bytes(first[:-40])
+    batch = found(tmp_path)
+    expected = [number for number in range(BATCH_SIZE + THREAD_SHARE + 1) if number != 3]
+    assert [int(Path(name).stem) for name in batch.names] == expected
+    assert len(batch.views) == len(expected)
+    assert [Path(remark.path).stem for remark in batch.remarks] == ["0003"]
+
+
+def test_no_image_that_can_be_read_is_an_empty_batch(tmp_path: Path) -> None:
+    (tmp_path / "it.png").write_bytes(b"no image")
+    assert found(tmp_path).views.shape == (0, 16, 16, 3)

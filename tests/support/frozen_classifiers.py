@@ -6,7 +6,7 @@ from typing import Any
 from torch import Tensor
 
 from ssil.classifier.classifier_settings import ClassifierSettings
-from ssil.classifier.images import ImageFile
+from ssil.classifier.image_file import ImageFile
 from ssil.classifier.prediction import Classifier
 from ssil.classifier.update import update
 from ssil.nn.pretrained import Pretrained

@@ -10,7 +10,7 @@ from PIL import Image
 
 import tiny_runs
 from ssil.classifier.classifier_settings import ClassifierSettings, make_settings
-from ssil.classifier.images import ImageFile, LabelledImages
+from ssil.classifier.image_file import ImageFile, LabelledImages
 
 
 def settings(**given: Any) -> ClassifierSettings:

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from ssil.classifier.images import normalized_name
+from ssil.classifier.image_file import normalized_name
 from ssil.classifier.model_directory import ModelDirectory, ModelVersion
 from ssil.classifier.prediction import Classifier
 from ssil.core.classes import ClassTable

@@ -19,7 +19,7 @@ from sklearn.utils.validation import assert_all_finite, check_is_fitted, column_
 
 from ssil.classifier.classifier_settings import FIXED, ClassifierSettings, make_settings
 from ssil.classifier.holdout import HoldoutResult
-from ssil.classifier.images import ImageFile, normalized_name
+from ssil.classifier.image_file import ImageFile, normalized_name
 from ssil.classifier.model_directory import ModelDirectory, ModelVersion
 from ssil.classifier.prediction import Classifier, predict
 from ssil.classifier.update import NothingNewError, changed_settings, update

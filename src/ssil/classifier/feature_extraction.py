@@ -7,7 +7,8 @@ import torch
 from torch import Tensor
 
 from ssil.classifier.classifier_settings import ClassifierSettings
-from ssil.classifier.images import ImageFile, ImagesByClass, image_samples
+from ssil.classifier.image_file import ImageFile, ImagesByClass
+from ssil.classifier.images import image_samples
 from ssil.classifier.prediction import execution_context
 from ssil.core.classes import ClassTable
 from ssil.core.errors import UserError

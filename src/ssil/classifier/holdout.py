@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from ssil.classifier.feature_extraction import trained_network
-from ssil.classifier.images import ImageFile, ImagesByClass, LabelledImages
+from ssil.classifier.image_file import ImageFile, ImagesByClass, LabelledImages
 from ssil.classifier.prediction import Classifier
 from ssil.core.randomness import Randomness
 from ssil.learning.evaluation import predict

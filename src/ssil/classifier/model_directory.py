@@ -15,9 +15,9 @@ from typing import Any
 
 import torch
 
-from ssil.classifier import model_files
+from ssil.classifier import model_files, model_tensors
 from ssil.classifier.classifier_settings import ClassifierSettings, make_settings
-from ssil.classifier.images import ImageFile, ImagesByClass
+from ssil.classifier.image_file import ImageFile, ImagesByClass
 from ssil.classifier.prediction import Classifier, execution_context
 from ssil.classifier.versions import EXEMPLARS, HOLDOUT, IMAGES, MODEL, WEIGHTS, History, VersionedDirectory
 from ssil.core import __version__
@@ -89,7 +89,7 @@ class ModelDirectory(VersionedDirectory):
         _refuse_code(folder / MODEL, settings, self.trusted)
         names, bounds = description["classes"]["names"], description["classes"]["bounds"]
         classes = ClassTable(tuple(map(model_files.text, names)), tuple(bounds))
-        weights = model_files.read_weights(folder / WEIGHTS, description["weights"])
+        weights = model_tensors.read_weights(folder / WEIGHTS, description["weights"])
         snapshot = restore_snapshot(weights, settings.configured().method, classes, execution_context(settings))
         _check_shapes(snapshot, settings)
         exemplars, holdout = (self._images(description[kind], classes.seen) for kind in (EXEMPLARS, HOLDOUT))
@@ -158,7 +158,7 @@ class ModelDirectory(VersionedDirectory):
             "sha256": image.digest,
             "name": image.name,
             "origin": image.origin,
-            **model_files.write_features(path, image),
+            **model_tensors.write_features(path, image),
         }
 
     def _images(self, entries: Sequence[Sequence[Mapping[str, str]]], classes: int) -> ImagesByClass:
@@ -175,7 +175,7 @@ class ModelDirectory(VersionedDirectory):
         if not re.fullmatch("[0-9a-f]{32}", digest):
             raise ValueError(f"{digest!r} is no checksum")
         path = self.folder / file
-        features = model_files.features_reader(path, entry.get(model_files.FEATURES))
+        features = model_tensors.features_reader(path, entry.get(model_tensors.FEATURES))
         return (
             ImageFile(name, digest, partial(model_files.read_image, path, digest), origin, features)
             if path.exists()

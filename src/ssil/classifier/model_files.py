@@ -3,27 +3,18 @@
 import json
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-import safetensors.torch
-from safetensors import SafetensorError
-from torch import Tensor
-
-from ssil.classifier.images import ImageFile
 from ssil.core.errors import UserError, one_line
-from ssil.core.files import checksum, json_checksum, write_atomic, write_json
-from ssil.core.tensor_files import pack
+from ssil.core.files import checksum, json_checksum, write_json
 from ssil.data.decode import UnreadableError, measure
 from ssil.data.image_index import error_reason, read_image_file
 
 FORMAT = 1
-FEATURES = "features"
-"""The tensor in a file of features, and the key of its checksum in model.json."""
 MAX_FOLDER_NAME = 200
 """Bytes of a folder's name; file systems allow 255."""
 
@@ -68,24 +59,9 @@ def read_checked_json(path: Path) -> dict[str, Any]:
     return dict(value)
 
 
-def read_weights(path: Path, digest: str) -> dict[str, Tensor]:
-    """Return a safetensors file's tensors; raise UserError if its checksum differs or a value is not finite."""
-    try:
-        data = path.read_bytes()
-        if checksum(data) != digest:
-            raise UserError(f"model: {path} is damaged (its checksum differs); restore it, or roll back")
-        tensors = safetensors.torch.load(data)
-    except (OSError, SafetensorError, MemoryError) as error:
-        raise UserError(f"model: {path} can't be read ({one_line(error)}); restore it, or roll back") from None
-    for name, tensor in tensors.items():
-        if not tensor.isfinite().all():
-            raise UserError(f"model: {name} in {path} has values that are no numbers; restore it, or roll back")
-    return tensors
-
-
 def read_image(path: Path, digest: str) -> bytes:
     """Return an encoded image; raise UserError if its checksum differs or it is too large to decode."""
-    data = _read_checked(path, digest)
+    data = read_checked(path, digest)
     try:
         measure(data)
     except UnreadableError as error:
@@ -93,7 +69,8 @@ def read_image(path: Path, digest: str) -> bytes:
     return data
 
 
-def _read_checked(path: Path, digest: str) -> bytes:
+def read_checked(path: Path, digest: str) -> bytes:
+    """Return a file's content; raise UserError if it can't be read, is above 1 GiB, or its checksum differs."""
     try:
         data = read_image_file(path)
     except OSError as error:
@@ -101,37 +78,6 @@ def _read_checked(path: Path, digest: str) -> bytes:
     if checksum(data) != digest:
         raise UserError(f"model: {path} is damaged (its checksum differs); delete it, or restore it")
     return data
-
-
-def write_features(image_path: Path, image: ImageFile) -> dict[str, str]:
-    """Write an image's features beside its file; return the entry of model.json that refers to them, if there are any.
-
-    The file's name contains both checksums: the image's and its own.
-    """
-    if not image.features:
-        return {}
-    data = pack({FEATURES: image.features()})
-    if not (path := _features_path(image_path, checksum(data))).exists():
-        write_atomic(path, data)
-    return {FEATURES: checksum(data)}
-
-
-def features_reader(image_path: Path, digest: str | None) -> Callable[[], Tensor] | None:
-    """Return a function that reads an image's features; None if it has none, or the user has deleted the file."""
-    if digest is None or not (path := _features_path(image_path, digest)).exists():
-        return None
-    return partial(_read_features, path, digest)
-
-
-def _features_path(image_path: Path, digest: str) -> Path:
-    return image_path.with_name(f"{image_path.stem}-{digest}.safetensors")
-
-
-def _read_features(path: Path, digest: str) -> Tensor:
-    try:
-        return safetensors.torch.load(_read_checked(path, digest))[FEATURES]
-    except (KeyError, SafetensorError):
-        raise UserError(f"model: {path} holds no features; delete it, or restore it") from None
 
 
 def text(value: object) -> str:

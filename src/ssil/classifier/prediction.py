@@ -7,12 +7,14 @@ from typing import NamedTuple
 import torch
 
 from ssil.classifier.classifier_settings import ClassifierSettings
-from ssil.classifier.images import ImageFile, ImagesByClass, image_samples
+from ssil.classifier.image_file import ImageFile, ImagesByClass
+from ssil.classifier.images import image_samples
 from ssil.classifier.temperature_scaling import TemperatureScaled
 from ssil.core.classes import ClassTable
 from ssil.core.randomness import Randomness
 from ssil.core.samples import Samples
 from ssil.data.assemble import make_transform
+from ssil.data.decode import Pixels
 from ssil.data.resident_images import Resident
 from ssil.learning.distributed import SingleDevice
 from ssil.learning.execution import ExecutionContext
@@ -53,18 +55,27 @@ class Prediction(NamedTuple):
     ranking: tuple[tuple[str, float], ...]
 
 
-@torch.inference_mode()
 def predict(classifier: Classifier, images: Sequence[ImageFile], top: int = 5) -> Iterator[Prediction]:
     """Yield the `top` most likely classes of each image, in order."""
     samples = image_samples(images, [0] * len(images), classifier.settings.preprocessing())
+    return _predict(classifier, samples, [image.name for image in images], top)
+
+
+def predict_views(classifier: Classifier, names: Sequence[str], views: Pixels, top: int = 5) -> Iterator[Prediction]:
+    """Yield the `top` most likely classes of images whose test views (N, S, S, C) are decoded already."""
+    return _predict(classifier, Samples(Resident(torch.from_numpy(views)), torch.zeros(len(views))), names, top)
+
+
+@torch.inference_mode()
+def _predict(classifier: Classifier, samples: Samples, image_names: Sequence[str], top: int) -> Iterator[Prediction]:
     snapshot, context = classifier.calibrated, execution_context(classifier.settings)
     scorer, names = snapshot.scorers[MAIN], classifier.classes.names
-    for part, output in context.batched_outputs(snapshot.network, torch.arange(len(images)), samples):
+    for part, output in context.batched_outputs(snapshot.network, torch.arange(len(samples)), samples):
         scores = snapshot.scores(output)
         order = scores.topk(min(top, len(names))).indices
         probabilities = scorer.probabilities(scores).gather(1, order)
         for index, row, labels in zip(part.tolist(), probabilities.tolist(), order.tolist(), strict=True):
-            yield Prediction(images[index].name, tuple((names[c], p) for c, p in zip(labels, row, strict=True)))
+            yield Prediction(image_names[index], tuple((names[c], p) for c, p in zip(labels, row, strict=True)))
 
 
 def execution_context(

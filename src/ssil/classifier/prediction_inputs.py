@@ -1,15 +1,16 @@
 """The images that `ssil predict` is given: files, folders, standard input; validated and decoded ahead of time."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from functools import partial
 from itertools import chain, islice
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple
 
-from ssil.classifier.images import ImageFile
+import numpy as np
+
 from ssil.core.errors import UserError
-from ssil.data.decode import UnreadableError, at_full_size, decode_image
+from ssil.data.crop_boxes import centre_box
+from ssil.data.decode import Pixels, UnreadableError, at_full_size, decode_image, measure, resize, view
 from ssil.data.image_index import Preprocessing, Remark, as_utf8, error_reason, read_image_file
 from ssil.data.prefetch import decoding_pool, default_threads, prefetch
 
@@ -20,19 +21,30 @@ BATCH_SIZE = 128
 """Images that are in memory at a time; as many are prefetched."""
 THREAD_SHARE = 16
 """Images that a thread reads at a time."""
-MAX_HELD_BYTES = 1 << 20
-"""A decoded image up to this size is held, so that it is not decoded again."""
 
 
-def read_inputs(
-    names: Sequence[str], stdin: BinaryIO, preprocessing: Preprocessing
-) -> Iterator[tuple[list[ImageFile], list[Remark]]]:
-    """Yield images in batches and in order: those that can be read, and remarks on the others.
+class NamedView(NamedTuple):
+    """An image's name, and what the network sees of it, (S, S, C)."""
+
+    name: str
+    pixels: Pixels
+
+
+class InputBatch(NamedTuple):
+    """Images in order: the names and the views (N, S, S, C) of those that can be read, and remarks on the others."""
+
+    names: tuple[str, ...]
+    views: Pixels
+    remarks: tuple[Remark, ...]
+
+
+def read_inputs(names: Sequence[str], stdin: BinaryIO, preprocessing: Preprocessing) -> Iterator[InputBatch]:
+    """Yield images in batches and in order.
 
     Args:
         names: Files, folders, or "-" for an image on `stdin`.
         stdin: Standard input, as bytes.
-        preprocessing: Of the classifier; small images that it uses at full size stay decoded.
+        preprocessing: Of the classifier.
 
     Raises:
         UserError: There is no file or folder of a name.
@@ -42,15 +54,17 @@ def read_inputs(
     return prefetch(partial(_read_batch, stdin=stdin, preprocessing=preprocessing), batches, depth=1)
 
 
-def _read_batch(
-    paths: Sequence[str], stdin: BinaryIO, preprocessing: Preprocessing
-) -> tuple[list[ImageFile], list[Remark]]:
-    def read_share(start: int) -> list[ImageFile | Remark]:
+def _read_batch(paths: Sequence[str], stdin: BinaryIO, preprocessing: Preprocessing) -> InputBatch:
+    def read_share(start: int) -> list[NamedView | Remark]:
         return [_read(path, stdin, preprocessing) for path in paths[start : start + THREAD_SHARE]]
 
     found = [*chain.from_iterable(decoding_pool(default_threads()).map(read_share, range(0, len(paths), THREAD_SHARE)))]
-    readable = [one for one in found if isinstance(one, ImageFile)]
-    return readable, [one for one in found if isinstance(one, Remark)]
+    readable = [one for one in found if isinstance(one, NamedView)]
+    size, channels = preprocessing.size, preprocessing.channels
+    views = np.array([one.pixels for one in readable], np.uint8).reshape(-1, size, size, channels)
+    return InputBatch(
+        tuple(one.name for one in readable), views, tuple(one for one in found if isinstance(one, Remark))
+    )
 
 
 def _paths(name: str) -> list[str]:
@@ -62,13 +76,24 @@ def _paths(name: str) -> list[str]:
     raise UserError(f"images: there is no {name}; give files, folders, or - for standard input")
 
 
-def _read(path: str, stdin: BinaryIO, preprocessing: Preprocessing) -> ImageFile | Remark:
+def _read(path: str, stdin: BinaryIO, preprocessing: Preprocessing) -> NamedView | Remark:
     try:
         data = stdin.read() if path == "-" else read_image_file(Path(path))
-        pixels = decode_image(data, preprocessing.channels)
+        return NamedView(as_utf8(path), _view(data, preprocessing))
     except OSError as error:
         return Remark(as_utf8(path), error_reason(error))
     except UnreadableError as error:
         return Remark(as_utf8(path), str(error))
-    held = pixels.nbytes <= MAX_HELD_BYTES and at_full_size(data, min(pixels.shape[:2]), preprocessing.size)
-    return replace(ImageFile.from_bytes(as_utf8(path), data), pixels=pixels if held else None)
+
+
+def _view(data: bytes, preprocessing: Preprocessing) -> Pixels:
+    """Return the test view; raise UnreadableError if the image is damaged, which `view` alone would not notice."""
+    size, channels = preprocessing.size, preprocessing.channels
+    out = np.empty((size, size, channels), np.uint8)
+    pixels = decode_image(data, channels)
+    box = centre_box(*measure(data), preprocessing.centre)
+    if at_full_size(data, min(pixels.shape[:2]), size):
+        resize(pixels, box, out)
+    else:
+        view(data, box, out)
+    return out

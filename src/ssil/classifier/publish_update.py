@@ -10,7 +10,8 @@ from typing import Any
 from ssil.classifier.classifier_settings import ClassifierSettings, make_settings
 from ssil.classifier.feature_extraction import trained_network
 from ssil.classifier.holdout import accuracy_drops
-from ssil.classifier.images import LabelledImages, load_images
+from ssil.classifier.image_file import LabelledImages
+from ssil.classifier.images import load_images
 from ssil.classifier.model_directory import ModelDirectory, ModelVersion
 from ssil.classifier.update import Update, changed_settings, update
 from ssil.core.errors import RefusedError, UserError

@@ -14,7 +14,7 @@ import torch
 from ssil.classifier.classifier_settings import FIXED, ClassifierSettings, make_settings
 from ssil.classifier.feature_extraction import WholeNetwork, trained_network
 from ssil.classifier.holdout import BUDGET_SHARE, HoldoutResult, evaluate, hold_out, holdout_scores
-from ssil.classifier.images import ImageFile, ImagesByClass, LabelledImages
+from ssil.classifier.image_file import ImageFile, ImagesByClass, LabelledImages
 from ssil.classifier.prediction import Classifier
 from ssil.classifier.temperature_scaling import fit_temperature
 from ssil.core.classes import ClassTable

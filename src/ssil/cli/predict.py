@@ -51,13 +51,13 @@ def predict(
         if name.startswith("-") and name != "-" and not Path(name).exists():
             raise UserError(f"unknown option {name!r}; see `ssil predict --help`")
     from ssil.classifier.model_directory import ModelDirectory  # imports torch
-    from ssil.classifier.prediction import predict
+    from ssil.classifier.prediction import predict_views
     from ssil.classifier.prediction_inputs import read_inputs
 
     classifier = ModelDirectory(model, trust or ()).load(version).classifier
     printer, unreadable = _Printer("json" if json else "csv" if csv else "plain", unknown), 0
-    for batch, remarks in read_inputs([images, *more], sys.stdin.buffer, classifier.settings.preprocessing()):
-        for prediction in predict(classifier, batch, top):
+    for names, views, remarks in read_inputs([images, *more], sys.stdin.buffer, classifier.settings.preprocessing()):
+        for prediction in predict_views(classifier, names, views, top):
             printer.print(prediction)
         for remark in remarks:
             print(f"{printable(remark.path)}: {printable(remark.reason)}", file=sys.stderr)

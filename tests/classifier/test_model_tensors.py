@@ -10,7 +10,7 @@ from torch import Tensor
 from frozen_classifiers import classifiers, features, frozen, members
 from ssil.classifier.edits import forget, rename
 from ssil.classifier.model_directory import ModelDirectory
-from ssil.classifier.model_files import features_reader
+from ssil.classifier.model_tensors import features_reader
 from ssil.classifier.update import update
 from ssil.core.errors import UserError
 from ssil.core.files import checksum
