@@ -14,6 +14,7 @@ from ssil.nn.heads import Head, LinearHead
 from ssil.nn.initialization import initialise
 from ssil.nn.pretrained import Pretrained, load_backbone
 from ssil.nn.resnet import Backbone, ConvNorm, Norm
+from ssil.nn.strided_convolutions import replace_unsafe_convolutions
 
 
 class Output(NamedTuple):
@@ -94,6 +95,7 @@ def build(
         raise UserError(f"backbone: {backbone} made a {type(body).__name__}; let it return an ssil.Backbone")
     # As `to_empty`, which would import sympy, and that takes most of a second.
     body._apply(lambda tensor: torch.empty(tensor.shape, dtype=tensor.dtype))  # type: ignore[no-untyped-call]
+    replace_unsafe_convolutions(body)
     initialise(body, generator)
     if init:
         load_backbone(body, init)
