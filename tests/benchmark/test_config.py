@@ -47,6 +47,7 @@ ANOTHER: dict[str, Any] = {
     "norm": "group",
     "init": "resnet18.safetensors",
     "freeze": True,
+    "input": {"size": 64},
     "seed": 3,
     "precision": "64-true",
     "out": Path("somewhere"),

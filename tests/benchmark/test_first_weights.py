@@ -4,12 +4,14 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor
 
 import tiny_runs
 from followed_methods import IMAGES, SETTINGS
+from ssil.benchmark.config import RunConfig
 from ssil.benchmark.record import Record, read_record
 from ssil.benchmark.run_setup import set_up, settings_without_data
 from ssil.benchmark.runner import run
@@ -17,6 +19,8 @@ from ssil.core.errors import UserError
 from ssil.core.tensor_files import write_tensors
 from ssil.learning.model_state import initial_network
 from ssil.nn.network import Network
+from ssil.nn.weights import named_weights
+from tiny_runs import preprocessed
 
 
 @pytest.fixture(scope="module")
@@ -134,3 +138,51 @@ def test_a_run_begins_where_another_ended(dataset: Path, tmp_path: Path) -> None
     trained = tiny_runs.tensors(tmp_path / "run")
     for name, tensor in network.backbone.state_dict().items():
         assert torch.equal(tensor, trained[f"snapshot/network/backbone.{name}"])
+
+
+@pytest.fixture
+def colours(tmp_path: Path) -> Path:
+    random = np.random.default_rng(0)
+    parts = {"x_train": random.integers(256, size=(16, 8, 8, 3)), "x_test": random.integers(256, size=(8, 8, 8, 3))}
+    labels = {"y_train": np.arange(16) % 4, "y_test": np.arange(8) % 4}
+    arrays: dict[str, Any] = {name: part.astype(np.uint8) for name, part in parts.items()} | labels
+    np.savez(tmp_path / "colours.npz", **arrays)
+    return tmp_path / "colours.npz"
+
+
+NAMED: dict[str, Any] = {
+    "init": "efficientnet_lite0",
+    "freeze": True,
+    "tasks": 2,
+    "memory": 4,
+    "epochs": 1,
+    "batch": 4,
+    "threads": 1,
+}
+
+
+def test_named_weights_decide_backbone_and_input_and_the_record_says_so(colours: Path, tmp_path: Path) -> None:
+    config = RunConfig(dataset=str(colours), out=tmp_path / "run", **NAMED)
+    needed = named_weights("efficientnet_lite0").input
+    record = run(config)
+    assert record.config["backbone"] == "efficientnet_lite0"
+    assert record.config["init_sha256"] == named_weights("efficientnet_lite0").sha256
+    assert record.config["input"] == needed.model_dump(mode="json")
+    _, known = settings_without_data(config)
+    assert known.items() <= record.config.items()
+    assert run(config).summary == record.summary
+    plan = set_up(config)
+    assert plan.context.samples.images.shape[2] == 1280
+
+
+def test_named_weights_see_pixels_resized(colours: Path) -> None:
+    plan = set_up(RunConfig(dataset=str(colours), **NAMED | {"freeze": False}))
+    assert preprocessed(plan.context, torch.arange(2)).shape == (2, 3, 224, 224)
+
+
+def test_another_backbone_than_that_of_named_weights_is_refused(colours: Path) -> None:
+    config = RunConfig(dataset=str(colours), backbone="resnet14", **NAMED)
+    with pytest.raises(UserError, match="backbone: the weights efficientnet_lite0 are not of resnet14"):
+        set_up(config)
+    with pytest.raises(UserError, match="backbone: the weights efficientnet_lite0 are not of resnet14"):
+        settings_without_data(config)

@@ -14,10 +14,10 @@ from followed_methods import IMAGES, SETTINGS
 from ssil.benchmark.record import read_predictions, read_record
 from ssil.benchmark.run_setup import RunSetup, set_up
 from ssil.benchmark.runner import run
+from ssil.core.cache_folder import cache_dir
 from ssil.core.classes import ClassTable
 from ssil.core.errors import UserError
 from ssil.core.tensor_files import write_tensors
-from ssil.data.cache import cache_dir
 from ssil.learning import memory as memories
 from ssil.learning.engine import learn
 from ssil.learning.execution import ExecutionContext

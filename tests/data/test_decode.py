@@ -168,7 +168,7 @@ def test_palettes_with_transparency() -> None:
 def test_a_large_part_is_decoded_at_a_fraction_of_its_size(monkeypatch: pytest.MonkeyPatch) -> None:
     image = scene(640, 480)
     data, shapes = encode(image, quality=95), []
-    monkeypatch.setattr(decode, "_resize", lambda part, out: shapes.append(part.shape[:2]))
+    monkeypatch.setattr(decode, "_resize", lambda part, out, _: shapes.append(part.shape[:2]))
     for side in (63, 64, 127, 128, 256, 400):
         seen(data, Box(8, 16, side, side))
     assert shapes == [(63, 63), (32, 32), (64, 64), (32, 32), (32, 32), (50, 50)]

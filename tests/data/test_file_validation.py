@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
+from ssil.core.cache_folder import cache_dir
 from ssil.core.errors import UserError
 from ssil.data import file_validation
-from ssil.data.cache import cache_dir
 from ssil.data.data_settings import DataSettings
 from ssil.data.dataset import Dataset
 from ssil.data.encoded_images import Encoded

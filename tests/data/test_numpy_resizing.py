@@ -7,7 +7,8 @@ import torch.nn.functional as F
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ssil.data.numpy_resizing import Interpolation, Pixels, resize_pixels
+from ssil.core.network_input import Interpolation
+from ssil.data.numpy_resizing import Pixels, resize_pixels
 
 SIDES = st.integers(1, 90)
 SCALES = ((375, 500, 224), (400, 400, 224), (300, 301, 224), (200, 180, 224), (64, 64, 64), (1000, 1200, 32), (1, 1, 8))

@@ -8,6 +8,7 @@ from torch.nn import functional as F
 from ssil.core.errors import UserError
 from ssil.nn.heads import LinearHead
 from ssil.nn.network import Network, build, folded
+from ssil.nn.pretrained import Pretrained, load_backbone
 
 LITE0 = """
 0.0 k3 s1 e1 32->16
@@ -134,6 +135,8 @@ def test_it_has_gradients_everywhere() -> None:
     assert all(parameter.grad is not None for parameter in network.backbone.parameters())
 
 
-def test_group_norm_is_refused() -> None:
-    with pytest.raises(UserError, match="norm: EfficientNet-Lite has batch norm, not group norm"):
-        build("efficientnet_lite0", LinearHead, 3, "group", torch.Generator())
+def test_weights_with_batch_norm_are_not_for_a_network_with_group_norm() -> None:
+    backbone = build("efficientnet_lite0", LinearHead, 3, "group", torch.Generator()).backbone
+    assert backbone(torch.zeros(1, 3, 32, 32))[0].shape == (1, 1280)
+    with pytest.raises(UserError, match="init: f is of a network with batch norm; leave out --norm group"):
+        load_backbone(backbone, Pretrained("f", made().backbone.state_dict()))

@@ -278,7 +278,10 @@ def test_no_code_of_a_file_is_run(tmp_path: Path, name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("none.safetensors", "'none.safetensors' is no file; give a .safetensors file, or a name such as timm/.*"),
+        (
+            "none.safetensors",
+            "'none.safetensors' is no file; give a .safetensors file, a name of `ssil weights`, or one such as timm/.*",
+        ),
         ("some/none.safetensors", "'some/none.safetensors' is no file; .*"),
         ("resnet18", "'resnet18' is no file; .*"),
         ("folder", "'folder' is no file; .*"),

@@ -24,7 +24,7 @@ from ssil.data.dataset import Dataset
 from ssil.learning.memory import MemoryBudget
 from ssil.learning.registry import ConfiguredMethod
 from ssil.learning.snapshot import MAIN
-from ssil.nn.pretrained import find_pretrained
+from ssil.nn.first_weights import find_first_weights
 
 LISTED_FILES = 100
 """How many skipped files a record lists; it always states their number."""
@@ -66,7 +66,7 @@ def recorded_settings(
         **({"branch": _recorded_method(branch)} if branch else {}),
         "training": asdict(configured.training),
         **_source_checksums(method=configured.name, backbone=config.backbone),
-        **({"init_sha256": checksum(find_pretrained(config.init).read_bytes(), 64)} if config.init else {}),
+        **({"init_sha256": find_first_weights(config.init).sha256} if config.init else {}),
         **({"freeze": True} if config.freeze else {}),
     }
 

@@ -29,7 +29,8 @@ from ssil.learning.model_state import initial_network
 from ssil.learning.registry import RESERVED, ConfiguredMethod, configure, find_recipe
 from ssil.learning.snapshot import MAIN
 from ssil.nn.backbones import find_backbone
-from ssil.nn.pretrained import Pretrained, read_pretrained
+from ssil.nn.first_weights import decided_settings, find_first_weights, read_first_weights
+from ssil.nn.pretrained import Pretrained
 
 FEATURE_SETTINGS = ("backbone", "backbone_sha256", "norm", "init_sha256", "precision")
 """The settings on which frozen features depend, beside the data."""
@@ -67,11 +68,12 @@ def set_up(config: RunConfig, on_progress: ProgressCallback | None = None) -> Ru
         on_progress: Called with the numbers of examined and of all image files.
     """
     use_threads(config.threads)
+    config = _with_weights_settings(config)
     configured, branch = _configured_methods(config)
     find_backbone(config.backbone)  # raises UserError if it is unknown
     if config.freeze and not config.init:
         raise UserError("freeze: a backbone with random weights is not worth freezing; give --init too")
-    init = read_pretrained(config.init) if config.init else None
+    init = read_first_weights(find_first_weights(config.init)) if config.init else None
     dataset = _load_data(config, on_progress)
     names = dataset.classes
     order, sizes = chosen_order(config, names, config.seed), chosen_sizes(config, len(names))
@@ -84,6 +86,14 @@ def set_up(config: RunConfig, on_progress: ProgressCallback | None = None) -> Ru
         stream, context = _with_first_weights(config, configured, dataset, stream, context)
     records = initial_records(config, configured, branch, dataset, stream, budget, fabric)
     return RunSetup(config, configured, branch, stream, context, budget, records, dataset.remarks)
+
+
+def _with_weights_settings(config: RunConfig) -> RunConfig:
+    """Return the settings with the backbone and the input that the first weights decide."""
+    if not config.init:
+        return config
+    given = {name: getattr(config, name) for name in config.model_fields_set}
+    return config.model_copy(update=decided_settings(find_first_weights(config.init), given))
 
 
 def _on_device(samples: Samples, fabric: Fabric) -> Samples:
@@ -180,6 +190,7 @@ def _memory_budget(settings: MemorySettings, method: Method, classes: int) -> Me
 
 def settings_without_data(config: RunConfig) -> tuple[ConfiguredMethod, dict[str, Any]]:
     """Return the method, and the settings that its record will state, as far as they are known without the data."""
+    config = _with_weights_settings(config)
     configured, branch = _configured_methods(config)
     return configured, json.loads(json.dumps(recorded_settings(config, configured, branch)))
 

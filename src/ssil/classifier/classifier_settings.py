@@ -3,11 +3,14 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from ssil.core.errors import UserError
+from ssil.core.network_input import NetworkInput
 from ssil.core.settings import Positive, Rate, Settings, setting, validated
 from ssil.data.image_index import Preprocessing
 
 if TYPE_CHECKING:
     from ssil.learning.registry import ConfiguredMethod
+    from ssil.nn.first_weights import FirstWeights
 
 
 class ClassifierSettings(Settings):
@@ -28,11 +31,13 @@ class ClassifierSettings(Settings):
     lr: Rate = setting(0.05, "learning rate")
     seed: int = setting(0, "of first weights, exemplars, batches", ge=0)
 
+    input: NetworkInput | None = setting(None, "what the first weights need of images", fixed=True, hidden=True)
+
     def preprocessing(self) -> Preprocessing:
         """Return the preprocessing of images."""
-        if self.grey:
-            return Preprocessing(self.image_size, 1, "auto", self.flip, (0.5,), (0.25,)).resolved()
-        return Preprocessing(self.image_size, 3, "auto", self.flip).resolved()
+        colour = Preprocessing(self.image_size, 3, "auto", self.flip)
+        grey = Preprocessing(self.image_size, 1, "auto", self.flip, (0.5,), (0.25,))
+        return (grey if self.grey else colour).for_weights(self.input).resolved()
 
     def configured(self) -> "ConfiguredMethod":
         """Return the method with its options, under the training settings of the classifier."""
@@ -46,6 +51,29 @@ class ClassifierSettings(Settings):
             "milestones": (max(1, round(0.5 * self.epochs)), max(1, round(0.85 * self.epochs))),
         }
         return configure(self.method, "paper", training, self.options)
+
+
+def with_weights_settings(given: Mapping[str, Any], weights: "FirstWeights | None") -> dict[str, Any]:
+    """Return the settings that the user gave, with those that the first weights decide.
+
+    An image size that the user gave stays.
+
+    Raises:
+        UserError: The user gave another backbone than that of the weights, or another number of channels.
+    """
+    if weights is None:
+        return dict(given)
+    from ssil.nn.first_weights import decided_settings
+
+    settings = {**given, **decided_settings(weights, given)}
+    if not (needed := weights.input):
+        return settings
+    grey = needed.channels == 1
+    if given.get("grey", grey) != grey:
+        raise UserError(
+            f"grey: the weights {weights.name} are for {'grey' if grey else 'colour'} images; change --grey"
+        )
+    return {"image_size": needed.size, **settings, "grey": grey}
 
 
 FIXED = tuple(ClassifierSettings.names(fixed=True))

@@ -17,7 +17,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import assert_all_finite, check_is_fitted, column_or_1d
 
-from ssil.classifier.classifier_settings import FIXED, ClassifierSettings, make_settings
+from ssil.classifier.classifier_settings import FIXED, ClassifierSettings, make_settings, with_weights_settings
 from ssil.classifier.holdout import HoldoutResult
 from ssil.classifier.image_file import ImageFile, normalized_name
 from ssil.classifier.model_directory import ModelDirectory, ModelVersion
@@ -26,7 +26,7 @@ from ssil.classifier.update import NothingNewError, changed_settings, update
 from ssil.core.errors import UserError
 from ssil.data.decode import UnreadableError, measure
 from ssil.data.image_index import read_image_file
-from ssil.nn.pretrained import read_pretrained
+from ssil.nn.first_weights import find_first_weights, read_first_weights
 
 ImagesLike = Sequence[str | Path | Image.Image] | NDArray[np.uint8]
 """Paths, Pillow's images, or an array of bytes (N, H, W) or (N, H, W, C)."""
@@ -38,10 +38,18 @@ LARGEST = 10**18
 """Whole numbers up to this size are labels: they fit into 64 bits."""
 
 
+OPEN = ("options", "backbone", "image_size")
+"""The parameters whose default is None: no options; the backbone and the size of `init`, or else the settings'."""
+
+
 def _signature() -> Signature:
-    """Return the signature of the constructor: the classifier's settings and `init`, the first two by position."""
-    fields = ClassifierSettings.model_fields
-    defaults = {name: info.default or None if name == "options" else info.default for name, info in fields.items()}
+    """Return the signature of the constructor: the classifier's settings and `init`, the first two by position.
+
+    Where None stands for a setting, `init` may decide it.
+    """
+    hidden = ClassifierSettings.names(hidden=True)
+    fields = {name: info for name, info in ClassifierSettings.model_fields.items() if name not in hidden}
+    defaults = {name: None if name in OPEN else info.default for name, info in fields.items()}
     first = ("self", "method", "memory")
     names = [*first, *(name for name in defaults if name not in first), "init"]
     return Signature(
@@ -76,7 +84,8 @@ class IncrementalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
     """An image classifier that learns new classes call by call: each `partial_fit` is one update.
 
     Images are paths, Pillow's images or an array of bytes; labels are names, or whole numbers. The parameters are the
-    settings of `ssil learn`; `init` names the first weights, which are read when the first update begins.
+    settings of `ssil learn`; `init` names the first weights, which are read when the first update begins, and may
+    decide `backbone` and `image_size`.
 
     Attributes:
         classes_: The labels in ascending order: all whole numbers, or all text. Whole numbers that were given as
@@ -121,7 +130,8 @@ class IncrementalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         if not hasattr(self, "classifier_"):
             return self.fit(X, y)
         with _invalid_input():
-            changed_settings(self.classifier_.settings, self._settings().model_dump(include=set(FIXED)))
+            given = self._given()
+            changed_settings(self.classifier_.settings, {name: given[name] for name in FIXED if name in given})
             labels = _label_array(y)
             if _are_integers(labels) != self.integers_:
                 kinds = ("text", "whole numbers") if self.integers_ else ("whole numbers", "text")
@@ -137,8 +147,11 @@ class IncrementalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         if len(images) != len(labels):
             raise UserError(f"y: {len(labels)} labels for {len(images)} images; give one each")
         labelled = list(zip(images, map(normalized_name, map(str, labels)), strict=True))
-        init = read_pretrained(self.init) if self.init and not classifier else None
-        result = update(classifier, self._settings(), labelled, init=init)
+        weights = find_first_weights(self.init) if self.init and not classifier else None
+        given = with_weights_settings(self._given(), weights)
+        kept = {name: getattr(classifier.settings, name) for name in FIXED} if classifier else {}
+        init = read_first_weights(weights) if weights else None
+        result = update(classifier, make_settings({**given, **kept}), labelled, init=init)
         self.before_, self.after_ = result.before, result.after
         self._set_classifier(result.classifier, _are_integers(labels))
 
@@ -180,7 +193,8 @@ class IncrementalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
                 before, and its current version is another one by now.
         """
         check_is_fitted(self, "classifier_")
-        directory = ModelDirectory(Path(folder), (self.method, self.backbone))
+        settings = self.classifier_.settings
+        directory = ModelDirectory(Path(folder), (settings.method, settings.backbone))
         home, last = getattr(self, "saved_", (None, None))
         parent = last if home == directory.folder.resolve() else None
         known = parent.classifier.classes.names if parent else ()
@@ -209,9 +223,12 @@ class IncrementalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         loaded._set_classifier(classifier, numeric and (not stated or bool(stated[-1])))
         return loaded
 
-    def _settings(self) -> ClassifierSettings:
-        given = {name: getattr(self, name) for name in self._get_param_names() if name != "init"}
-        return make_settings({**given, "options": dict(self.options or {})})
+    def _given(self) -> dict[str, Any]:
+        """Return the parameters that are settings, without those that are left open."""
+        named = {name: getattr(self, name) for name in self._get_param_names() if name != "init"}
+        return {name: value for name, value in named.items() if value is not None} | {
+            "options": dict(self.options or {})
+        }
 
     def _repr_html_(self) -> str:
         """Return the table that a notebook shows."""

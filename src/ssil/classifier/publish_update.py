@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ssil.classifier.classifier_settings import ClassifierSettings, make_settings
+from ssil.classifier.classifier_settings import ClassifierSettings, make_settings, with_weights_settings
 from ssil.classifier.feature_extraction import trained_network
 from ssil.classifier.holdout import accuracy_drops
 from ssil.classifier.image_file import LabelledImages
@@ -19,7 +19,8 @@ from ssil.data.file_validation import ProgressCallback
 from ssil.data.image_index import Remark, as_utf8
 from ssil.learning.task import Observer, ignore_progress
 from ssil.nn.backbones import find_backbone
-from ssil.nn.pretrained import Pretrained, read_pretrained
+from ssil.nn.first_weights import find_first_weights, read_first_weights
+from ssil.nn.pretrained import Pretrained
 
 
 @dataclass(frozen=True)
@@ -65,7 +66,7 @@ def publish_update(
         images: A folder with one sub-folder per class, a manifest or a store.
         given: The settings that the user gave.
         limits: The largest drops of accuracy with which the update is published.
-        init: First weights of a new model: a file, or a name on the hub.
+        init: First weights of a new model: a name of `ssil weights`, a file, or a name on the hub.
         minutes: Train for about this long instead of a number of epochs.
         trusted: Methods and backbones from files that may be loaded.
         on_progress: Called while the image files are validated.
@@ -80,7 +81,9 @@ def publish_update(
     if "memory" in given and given.get("memory_mb") is not None:
         raise UserError("memory: give a number of images or of megabytes, not both")
     directory = ModelDirectory(folder, [*trusted, *(str(given.get(kind)) for kind in ("method", "backbone"))])
-    weights = read_pretrained(init) if init and not directory.exists else None
+    found = find_first_weights(init) if init and not directory.exists else None
+    given = with_weights_settings(given, found)
+    weights = read_first_weights(found) if found else None
     if not directory.exists:
         _check_settings(make_settings(given), weights)
     arrived, remarks = load_images(images, on_progress)

@@ -72,9 +72,14 @@ def _reordered(options: Iterable[inspect.Parameter], before: Mapping[str, str]) 
 
 
 def flag_parameters(model: type[Settings], style: FlagStyle) -> list[inspect.Parameter]:
-    """Return one keyword parameter per field, as cyclopts reads it; a second, hidden one for a field with an alias."""
+    """Return one keyword parameter per field that is not hidden, as cyclopts reads it.
+
+    A field with an alias has a second parameter, which the help does not show.
+    """
     parameters = []
     for name, info in model.model_fields.items():
+        if model.properties(name).get("hidden"):
+            continue
         parameters.append(_keyword(name, _flag_type(model, name), _parameter(model, name, style)))
         if info.alias:
             hidden = Parameter(name=f"--{_dashed(name)}", show=False)

@@ -75,7 +75,9 @@ def learn(
     images: Annotated[str, Parameter(help="images of one class or more")],
     /,
     *,
-    init: Annotated[str | None, Parameter(help="first weights: a .safetensors file, or a name on the hub")] = None,
+    init: Annotated[
+        str | None, Parameter(help="first weights: a name of `ssil weights`, a .safetensors file, or a name on the hub")
+    ] = None,
     minutes: Annotated[float | None, Parameter(help="train for about N minutes, instead of N epochs")] = None,
     max_drop: Annotated[float | None, Parameter(help="points that the old classes may lose together")] = None,
     max_class_drop: Annotated[float | None, Parameter(help="points that any old class may lose")] = None,

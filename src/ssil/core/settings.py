@@ -62,12 +62,21 @@ def setting(default: Any, description: str, *, alias: str | None = None, **prope
             `group`, the part of the help that lists it;
             `how=True`, it says how a run is carried out, not what is computed;
             `resolved=True`, a record states what it came to, not what was given;
-            `fixed=True`, a classifier keeps it from its first update on.
+            `fixed=True`, a classifier keeps it from its first update on;
+            `hidden=True`, it has no flag, and is stored only if it is not None.
     """
-    constraints = {name: properties.pop(name) for name in ("ge", "gt", "le", "lt") if name in properties}
+    constraints: dict[str, Any] = {
+        name: properties.pop(name) for name in ("ge", "gt", "le", "lt") if name in properties
+    }
+    if properties.get("hidden"):
+        constraints["exclude_if"] = _is_none
     if properties.get("how"):
         properties.setdefault("group", "How")
     return Field(default, alias=alias, description=description, json_schema_extra=properties, **constraints)
+
+
+def _is_none(value: Any) -> bool:
+    return value is None
 
 
 MAX_SHOWN = 200

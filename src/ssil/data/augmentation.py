@@ -8,7 +8,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from ssil.core.network_input import Interpolation
 from ssil.data.crop_boxes import CROP_NUMBERS
+from ssil.data.resizing import resized
 
 LARGE_IMAGE = 2**16
 
@@ -36,7 +38,7 @@ class Transform:
 
     `mean` and `std` are per channel, for pixels in [0, 1]. In training an image is flipped left to right (if `flip`)
     with probability 1/2, and shifted: cropped at random from itself with `pad` black pixels around it. With `crop`, a
-    random crop is taken when the image is decoded.
+    random crop is taken when the image is decoded. With `size`, images are resized to it before they are normalised.
 
     >>> transform = Transform(mean=(0.5,), std=(0.5,), pad=1)
     >>> pixels = torch.tensor([[0, 255], [255, 0]], dtype=torch.uint8).view(1, 2, 2, 1)
@@ -52,6 +54,12 @@ class Transform:
     pad: int = 0
     flip: bool = False
     crop: bool = False
+    size: int | None = None
+    interpolation: Interpolation = "bilinear"
+
+    def input_shape(self, height: int, width: int) -> tuple[int, int]:
+        """Return the height and width of the network's input for images of this size."""
+        return (self.size, self.size) if self.size else (height, width)
 
     def draw(self, count: int, generator: torch.Generator) -> Draws:
         """Return the random numbers for a batch of `count` images, on the CPU."""
@@ -62,14 +70,14 @@ class Transform:
 
     def train(self, pixels: Tensor, draws: Draws, dtype: torch.dtype = torch.float32) -> Tensor:
         """Return a training batch: flipped and shifted as drawn, normalised."""
-        chunk = _chunk_size(pixels)
+        chunk = self._chunk_size(pixels)
         drawn = (numbers.to(pixels.device).split(chunk) for numbers in (draws.dy, draws.dx, draws.flip))
         chunks = zip(pixels.split(chunk), *drawn, strict=True)
         return self._normalised(pixels, (self._augmented(*one) for one in chunks), dtype)
 
     def test(self, pixels: Tensor, dtype: torch.dtype = torch.float32) -> Tensor:
         """Return a test batch: the images as they are, normalised."""
-        return self._normalised(pixels, pixels.split(_chunk_size(pixels)), dtype)
+        return self._normalised(pixels, pixels.split(self._chunk_size(pixels)), dtype)
 
     def _augmented(self, pixels: Tensor, dy: Tensor, dx: Tensor, flip: Tensor) -> Tensor:
         if self.flip:
@@ -79,22 +87,29 @@ class Transform:
         return pixels
 
     def _normalised(self, pixels: Tensor, chunks: Iterable[Tensor], dtype: torch.dtype) -> Tensor:
-        """Return the normalised batch, of the shape of `pixels`, from its chunks."""
-        batch, height, width, channels = pixels.shape
+        """Return the normalised batch from its chunks of images, which have the shape of `pixels`."""
+        batch, *shape, channels = pixels.shape
+        height, width = self.input_shape(*shape)
         work = torch.promote_types(dtype, torch.float32)
         mean, std = (torch.tensor(values, dtype=work, device=pixels.device) for values in (self.mean, self.std))
         scale, shift = (1 / (255 * std)).repeat(width), (-mean / std).repeat(width)
         # Whole rows at a time and in place: broadcasting over three channels alone takes twenty times as long.
         rows = torch.empty(batch, height, width * channels, dtype=work, device=pixels.device)
-        for out, chunk in zip(rows.split(_chunk_size(pixels)), chunks, strict=True):
-            out.copy_(chunk.reshape(out.shape)).mul_(scale).add_(shift)
+        for out, chunk in zip(rows.split(self._chunk_size(pixels)), chunks, strict=True):
+            out.copy_(self._resized(chunk).reshape(out.shape)).mul_(scale).add_(shift)
         return rows.to(dtype).view(batch, height, width, channels).permute(0, 3, 1, 2)
 
+    def _resized(self, pixels: Tensor) -> Tensor:
+        size = self.input_shape(*pixels.shape[1:3])
+        if size == pixels.shape[1:3]:
+            return pixels
+        return resized(pixels.permute(0, 3, 1, 2), size, self.interpolation).permute(0, 2, 3, 1)
 
-def _chunk_size(pixels: Tensor) -> int:
-    """Return how many images to process at once: all, but large ones one by one on a CPU, to stay in its cache."""
-    one_by_one = pixels.device.type == "cpu" and pixels[:1].numel() >= LARGE_IMAGE
-    return 1 if one_by_one else max(1, len(pixels))
+    def _chunk_size(self, pixels: Tensor) -> int:
+        """Return how many images to process at once: all, but large ones one by one on a CPU, to stay in its cache."""
+        height, width = self.input_shape(*pixels.shape[1:3])
+        one_by_one = pixels.device.type == "cpu" and height * width * pixels.shape[3] >= LARGE_IMAGE
+        return 1 if one_by_one else max(1, len(pixels))
 
 
 def generic(height: int, width: int, channels: int) -> Transform:

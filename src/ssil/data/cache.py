@@ -1,4 +1,4 @@
-"""The folders of data sets and of the cache, and a cache of arrays that are slow to compute."""
+"""The folder of data sets, and a cache of arrays that are slow to compute."""
 
 import os
 import zipfile
@@ -9,18 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pooch
 from numpy.typing import NDArray
 
+from ssil.core.cache_folder import cache_dir
 from ssil.core.files import replacing
 
 Arrays = dict[str, NDArray[Any]]
 BROKEN = (OSError, ValueError, EOFError, zipfile.BadZipFile, zlib.error)  # what a damaged .npz file may raise
-
-
-def cache_dir() -> Path:
-    """Return $SSIL_CACHE, or else the platform's cache folder."""
-    return Path(os.environ.get("SSIL_CACHE") or pooch.os_cache("ssil"))
 
 
 def data_root(root: Path | None) -> Path:

@@ -34,12 +34,14 @@ def random_box(width: int, height: int, numbers: Sequence[float]) -> Box:
     return _centred(width, height, min(width, round(height * 4 / 3)), min(height, round(width * 4 / 3)))
 
 
-def centre_box(width: int, height: int, fraction: float = CENTRE) -> Box:
-    """Return the centred square whose side is this fraction of the image's short side.
+def centre_box(width: int, height: int, fraction: float | None = CENTRE) -> Box:
+    """Return the centred square whose side is this fraction of the image's short side; for None, the whole image.
 
     >>> centre_box(500, 375)
     Box(left=86, top=24, width=328, height=328)
     """
+    if fraction is None:
+        return Box(0, 0, width, height)
     side = max(1, round(fraction * min(width, height)))
     return _centred(width, height, side, side)
 

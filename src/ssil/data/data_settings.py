@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Literal
 
+from ssil.core.network_input import NetworkInput
 from ssil.core.settings import Positive, Settings, setting
 
 
@@ -39,6 +40,7 @@ class DataSettings(Settings, group="Data"):
     validation: float = setting(
         0.0, "test on this part of the training images, for choosing settings", alias="validate", ge=0, lt=1
     )
+    input: NetworkInput | None = setting(None, "the size and normalisation that first weights need", hidden=True)
     data_root: Path | None = setting(None, "where downloads are or go (default: $SSIL_DATA)", how=True)
     strict: bool = setting(False, "stop at anything odd about the image files, instead of going on", how=True)
     in_memory: bool | None = setting(

@@ -17,6 +17,7 @@ import simplejpeg
 from numpy.typing import NDArray
 from PIL import Image, UnidentifiedImageError
 
+from ssil.core.network_input import Interpolation
 from ssil.data.image_index import Bytes
 from ssil.data.numpy_resizing import resize_pixels
 
@@ -119,8 +120,8 @@ def decode_image(data: Bytes, channels: int = 3) -> Pixels:
         return _upright(pixels, _pillow_header(image).orientation)
 
 
-def view(data: Bytes, box: Box, out: Pixels) -> None:
-    """Write a part of an image, resized (bilinear, antialiased), into `out` (S, S, C).
+def view(data: Bytes, box: Box, out: Pixels, interpolation: Interpolation = "bilinear") -> None:
+    """Write a part of an image, resized (antialiased), into `out` (S, S, C).
 
     A part of at least twice (four, eight times) that size is decoded at 1/2 (1/4, 1/8) of its own. The image must be
     known to be readable: damage is not detected here.
@@ -135,7 +136,7 @@ def view(data: Bytes, box: Box, out: Pixels) -> None:
         scale, image = 1, _decode_by_pillow(data, channels)
     rows = slice(round(top / scale), round((top + height) / scale))
     columns = slice(round(left / scale), round((left + width) / scale))
-    _resize(_upright(image[rows, columns], header.orientation), out)
+    _resize(_upright(image[rows, columns], header.orientation), out, interpolation)
 
 
 def at_full_size(data: Bytes, side: int, size: int) -> bool:
@@ -143,9 +144,9 @@ def at_full_size(data: Bytes, side: int, size: int) -> bool:
     return side < 2 * size or data[:2] != JPEG
 
 
-def resize(image: Pixels, box: Box, out: Pixels) -> None:
+def resize(image: Pixels, box: Box, out: Pixels, interpolation: Interpolation = "bilinear") -> None:
     """Write a part of a decoded image into `out`: the same as `view`, where that decodes at full size."""
-    _resize(image[box.top : box.top + box.height, box.left : box.left + box.width], out)
+    _resize(image[box.top : box.top + box.height, box.left : box.left + box.width], out, interpolation)
 
 
 def _header(data: Bytes) -> ImageHeader:
@@ -338,15 +339,16 @@ def _pillow_errors() -> Iterator[None]:
         raise UnreadableError(" ".join(str(error).split()) or type(error).__name__) from error
 
 
-def _resize(part: Pixels, out: Pixels) -> None:
+def _resize(part: Pixels, out: Pixels, interpolation: Interpolation) -> None:
     """Resize by PyTorch if it is loaded, since it is several times as fast; the pixels are the same, to the bit."""
-    (_resize_by_torch if "torch" in sys.modules else resize_pixels)(part, out)
+    (_resize_by_torch if "torch" in sys.modules else resize_pixels)(part, out, interpolation)
 
 
-def _resize_by_torch(part: Pixels, out: Pixels) -> None:
+def _resize_by_torch(part: Pixels, out: Pixels, interpolation: Interpolation) -> None:
     import torch
-    import torch.nn.functional as F
+
+    from ssil.data.resizing import resized
 
     batch = part.reshape(1, *part.shape).transpose(0, 3, 1, 2)  # not part[None]: torch would not see channels as last
-    resized = F.interpolate(torch.from_numpy(batch), out.shape[:2], mode="bilinear", antialias=True)
-    out[:] = resized.numpy()[0].transpose(1, 2, 0)
+    height, width, _ = out.shape
+    out[:] = resized(torch.from_numpy(batch), (height, width), interpolation).numpy()[0].transpose(1, 2, 0)

@@ -122,10 +122,10 @@ class Encoded:
         try:
             if isinstance(held, np.ndarray):
                 height, width, _ = held.shape
-                resize(held, self._box(width, height, crop), out)
+                resize(held, self._box(width, height, crop), out, self.preprocessing.interpolation)
             else:
                 data = self.source.read(row) if held is None else held
-                view(data, self._box(*measure(data), crop), out)
+                view(data, self._box(*measure(data), crop), out, self.preprocessing.interpolation)
         except (OSError, UnreadableError) as error:
             name = as_utf8(self.source.names[row])
             raise UserError(f"data: {name} was good, but can't be read any more ({error}); restore it") from error

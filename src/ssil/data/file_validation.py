@@ -15,8 +15,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from pyarrow import feather
 
+from ssil.core.cache_folder import cache_dir
 from ssil.core.files import checksum, replacing
-from ssil.data.cache import cache_dir
 from ssil.data.decode import UnreadableError, decode_image
 from ssil.data.encoded_images import Digests
 from ssil.data.image_index import (

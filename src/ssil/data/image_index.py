@@ -4,15 +4,16 @@ import os
 import re
 import stat
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ssil.core.errors import UserError, did_you_mean
+from ssil.core.network_input import IMAGENET_MEAN, IMAGENET_STD, Interpolation, NetworkInput
 
 Bytes = bytes | memoryview
 Flags = NDArray[np.bool_]
@@ -144,23 +145,52 @@ class Preprocessing:
     channels: int = 3
     augment: str = "crop"
     flip: bool = True
-    mean: tuple[float, ...] = (0.485, 0.456, 0.406)
-    std: tuple[float, ...] = (0.229, 0.224, 0.225)
+    mean: tuple[float, ...] = IMAGENET_MEAN
+    std: tuple[float, ...] = IMAGENET_STD
 
     def __repr__(self) -> str:
         # Fingerprints of data sets and stores on disk are computed from this text, "Look" included: never change it.
         return f"Look({', '.join(f'{name}={value!r}' for name, value in vars(self).items())})"
 
     @property
-    def centre(self) -> float:
-        """The side of the square in a test view, as a fraction of the image's short side."""
+    def centre(self) -> float | None:
+        """The side of the square in a test view, as a fraction of the image's short side; None for the whole image."""
         return CENTRE if self.augment == "crop" else 1.0
 
-    def resolved(self) -> "Preprocessing":
+    @property
+    def interpolation(self) -> Interpolation:
+        """How images are resized."""
+        return "bilinear"
+
+    def for_weights(self, needed: NetworkInput | None) -> "Preprocessing":
+        """Return the same with the normalisation, the interpolation and the crop that pretrained weights need."""
+        if needed is None:
+            return self
+        kept = self.size, self.channels, self.augment, self.flip
+        return PreprocessingForWeights(*kept, needed.mean, needed.std, input=needed)
+
+    def resolved(self) -> Self:
         """Return the same with "auto" replaced by the kind of views that it stands for at this size."""
         if self.augment != "auto":
             return self
         return replace(self, augment="crop" if self.size >= MIN_CROP_SIZE else "shift")
+
+
+@dataclass(frozen=True, repr=False)
+class PreprocessingForWeights(Preprocessing):
+    """Preprocessing whose interpolation and test view are those of pretrained weights."""
+
+    input: NetworkInput = field(kw_only=True)
+
+    @property
+    def centre(self) -> float | None:
+        """The side of the square in a test view, as a fraction of the image's short side; None for the whole image."""
+        return None if self.input.crop == "whole" else self.input.crop
+
+    @property
+    def interpolation(self) -> Interpolation:
+        """How images are resized."""
+        return self.input.interpolation
 
 
 DEFAULT_PREPROCESSING = Preprocessing(64, augment="auto")

@@ -63,8 +63,25 @@ def load(settings: DataSettings, threads: int | None = None, on_progress: Progre
         threads: The number of threads that decode image files; by default one more than there are cores.
         on_progress: Is called now and then with the number of validated files and the number of all files.
     """
-    dataset = _from_image_files(settings, threads or default_threads(), on_progress) or _from_pixels(settings)
+    dataset = _from_image_files(settings, threads or default_threads(), on_progress)
+    dataset = dataset or _for_weights(_from_pixels(settings), settings)
     return imbalanced(dataset, settings.least, settings.split_seed or 0) if settings.least else dataset
+
+
+def _for_weights(dataset: Dataset, settings: DataSettings) -> Dataset:
+    """Return a data set of pixels that a transform brings to the size and normalisation that first weights need."""
+    if not (needed := settings.input):
+        return dataset
+    if (channels := dataset.train.images.shape[2]) != needed.channels:
+        raise UserError(
+            f"init: the weights are for images of {needed.channels} channel(s), and those of {dataset.name} have "
+            f"{channels}; give other weights"
+        )
+    size = None if settings.image_size else needed.size
+    transform = replace(
+        dataset.transform, mean=needed.mean, std=needed.std, size=size, interpolation=needed.interpolation
+    )
+    return replace(dataset, transform=transform)
 
 
 def _from_image_files(settings: DataSettings, threads: int, on_progress: ProgressCallback | None) -> Dataset | None:
@@ -148,7 +165,9 @@ def _remarks_on_chosen(store: reader.Store, index: ImageIndex) -> tuple[Remark, 
 
 
 def _preprocessing(default: Preprocessing, settings: DataSettings) -> Preprocessing:
-    return replace(default, size=settings.image_size or default.size, augment=settings.augment or default.augment)
+    needed = settings.input
+    size = settings.image_size or (needed.size if needed else default.size)
+    return replace(default, size=size, augment=settings.augment or default.augment).for_weights(needed)
 
 
 def _from_pixels(settings: DataSettings) -> Dataset:

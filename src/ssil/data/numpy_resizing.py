@@ -7,12 +7,13 @@ without PyTorch needs this; where PyTorch is loaded anyway, its function is seve
 """
 
 from functools import lru_cache
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-Interpolation = Literal["bilinear", "bicubic"]
+from ssil.core.network_input import Interpolation
+
 Pixels = NDArray[np.uint8]
 Numbers = NDArray[np.floating]
 

@@ -9,10 +9,11 @@ from typing import Any, Self
 import torch
 from torch import Tensor
 
+from ssil.core.cache_folder import cache_dir
 from ssil.core.randomness import Randomness
 from ssil.core.samples import Samples
 from ssil.data.augmentation import Transform
-from ssil.data.cache import Arrays, cache_dir, cached
+from ssil.data.cache import Arrays, cached
 from ssil.data.prefetch import prefetch
 from ssil.data.resident_images import Unchanged, vectors
 from ssil.learning.distributed import AnyFabric, gather, local_share, total
@@ -66,7 +67,7 @@ class ExecutionContext:
         """
         network.eval()
         images = (self.samples if samples is None else samples).images
-        height, width, _ = images.shape
+        height, width = self.transform.input_shape(*images.shape[:2])
         most = min(BATCH, PIXELS // (height * width), SCORES // max(1, network.head.classes))
         batches = indices.split(max(1, most))
         for batch, pixels in zip(

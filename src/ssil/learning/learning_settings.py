@@ -56,7 +56,7 @@ class NetworkSettings(Settings, group="Method"):
     norm: Literal["batch", "group"] = setting("batch", "normalisation layers")
     init: str | None = setting(
         None,
-        "the backbone's first weights: a .safetensors file, or a hub's name (timm/resnet18.a1_in1k)",
+        "the backbone's first weights: a name of `ssil weights`, a .safetensors file, or a hub's name",
         resolved=True,
     )
     freeze: bool = setting(False, "learn only the head, on features of --init that are computed once", resolved=True)

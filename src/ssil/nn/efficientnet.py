@@ -6,13 +6,13 @@ one more is added at the right and at the bottom.
 """
 
 from collections.abc import Iterator
-from math import ceil
+from functools import partial
+from math import ceil, gcd
 from typing import NamedTuple
 
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from ssil.core.errors import UserError
 from ssil.nn.resnet import Backbone, ConvNorm, Norm
 
 STEM_WIDTH, LAST_WIDTH = 32, 1280
@@ -62,24 +62,25 @@ def _padding(size: int, kernel: int, stride: int) -> tuple[int, int]:
 
 
 class LiteConvNorm(ConvNorm):
-    """A convolution and its batch norm; with `groups` equal to the channels, depthwise."""
+    """A convolution and its normalisation; with `groups` equal to the channels, depthwise."""
 
-    def __init__(self, inputs: int, outputs: int, kernel: int, stride: int = 1, groups: int = 1):
-        super().__init__(inputs, outputs, kernel, stride, "batch")
+    def __init__(self, inputs: int, outputs: int, norm: Norm, kernel: int = 1, stride: int = 1, groups: int = 1):
+        nn.Module.__init__(self)
         kind, padding = (nn.Conv2d, kernel // 2) if stride == 1 else (SameConv, 0)
         self.conv = kind(inputs, outputs, kernel, stride, padding, groups=groups, bias=False)
-        self.norm = nn.BatchNorm2d(outputs, eps=NORM_EPSILON)
+        batch = norm == "batch"
+        self.norm = nn.BatchNorm2d(outputs, NORM_EPSILON) if batch else nn.GroupNorm(gcd(32, outputs), outputs)
 
 
 class InvertedResidual(nn.Module):
     """Expand the channels, filter each of them, project them; added to the input if the shape is the same."""
 
-    def __init__(self, inputs: int, outputs: int, kernel: int, stride: int, expansion: int):
+    def __init__(self, inputs: int, outputs: int, kernel: int, stride: int, expansion: int, norm: Norm):
         super().__init__()
         hidden = inputs * expansion
-        self.expand = LiteConvNorm(inputs, hidden, 1) if expansion > 1 else None
-        self.depthwise = LiteConvNorm(hidden, hidden, kernel, stride, groups=hidden)
-        self.project = LiteConvNorm(hidden, outputs, 1)
+        self.expand = LiteConvNorm(inputs, hidden, norm) if expansion > 1 else None
+        self.depthwise = LiteConvNorm(hidden, hidden, norm, kernel, stride, groups=hidden)
+        self.project = LiteConvNorm(hidden, outputs, norm)
         self.residual = stride == 1 and inputs == outputs
 
     def forward(self, x: Tensor) -> Tensor:
@@ -93,15 +94,15 @@ class InvertedResidual(nn.Module):
 class EfficientNetLite(Backbone):
     """EfficientNet-Lite, its number of channels and of blocks scaled by two factors."""
 
-    def __init__(self, in_channels: int, final_relu: bool, width: float, depth: float):
+    def __init__(self, in_channels: int, norm: Norm, final_relu: bool, width: float, depth: float):
         super().__init__()
         self.width = LAST_WIDTH
         self.final_relu = final_relu
         shapes = [*_scaled(width, depth)]
-        self.stem = LiteConvNorm(in_channels, STEM_WIDTH, 3, 2)
+        self.stem = LiteConvNorm(in_channels, STEM_WIDTH, norm, 3, 2)
         inputs = (STEM_WIDTH, *(shape.width for shape in shapes))
-        self.stages = nn.ModuleList(map(_stage, inputs, shapes))
-        self.last = LiteConvNorm(inputs[-1], LAST_WIDTH, 1)
+        self.stages = nn.ModuleList(map(partial(_stage, norm), inputs, shapes))
+        self.last = LiteConvNorm(inputs[-1], LAST_WIDTH, norm)
 
     def forward(self, images: Tensor) -> tuple[Tensor, tuple[Tensor, ...]]:
         """Return the features (B, 1280), and the maps of the seven stages and of the last convolution before ReLU6."""
@@ -113,10 +114,10 @@ class EfficientNetLite(Backbone):
         return last.mean((2, 3)), tuple(maps[1:])
 
 
-def _stage(inputs: int, shape: StageShape) -> nn.Sequential:
+def _stage(norm: Norm, inputs: int, shape: StageShape) -> nn.Sequential:
     kernel, stride, expansion, width, depth = shape
-    first = InvertedResidual(inputs, width, kernel, stride, expansion)
-    return nn.Sequential(first, *(InvertedResidual(width, width, kernel, 1, expansion) for _ in range(depth - 1)))
+    first = InvertedResidual(inputs, width, kernel, stride, expansion, norm)
+    return nn.Sequential(first, *(InvertedResidual(width, width, kernel, 1, expansion, norm) for _ in range(depth - 1)))
 
 
 def _scaled(width: float, depth: float) -> Iterator[StageShape]:
@@ -136,22 +137,16 @@ def _rounded(channels: float) -> int:
     return nearest if nearest >= 0.9 * channels else nearest + 8
 
 
-def _lite(in_channels: int, norm: Norm, final_relu: bool, width: float, depth: float) -> EfficientNetLite:
-    if norm != "batch":
-        raise UserError(f"norm: EfficientNet-Lite has batch norm, not {norm} norm; leave out --norm")
-    return EfficientNetLite(in_channels, final_relu, width, depth)
-
-
 def efficientnet_lite0(in_channels: int, norm: Norm, final_relu: bool = True) -> EfficientNetLite:
     """EfficientNet-Lite0, for photographs of about 224 pixels."""
-    return _lite(in_channels, norm, final_relu, 1.0, 1.0)
+    return EfficientNetLite(in_channels, norm, final_relu, 1.0, 1.0)
 
 
 def efficientnet_lite1(in_channels: int, norm: Norm, final_relu: bool = True) -> EfficientNetLite:
     """EfficientNet-Lite1, for photographs of about 240 pixels."""
-    return _lite(in_channels, norm, final_relu, 1.0, 1.1)
+    return EfficientNetLite(in_channels, norm, final_relu, 1.0, 1.1)
 
 
 def efficientnet_lite2(in_channels: int, norm: Norm, final_relu: bool = True) -> EfficientNetLite:
     """EfficientNet-Lite2, for photographs of about 260 pixels."""
-    return _lite(in_channels, norm, final_relu, 1.1, 1.2)
+    return EfficientNetLite(in_channels, norm, final_relu, 1.1, 1.2)

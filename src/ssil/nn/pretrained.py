@@ -11,8 +11,9 @@ import safetensors.torch
 from safetensors import SafetensorError
 from torch import Tensor, nn
 
-from ssil.core.errors import UserError
+from ssil.core.errors import UserError, did_you_mean
 from ssil.nn.resnet import Backbone
+from ssil.nn.weights import NAMED_WEIGHTS
 
 PICKLES = (".pt", ".pth", ".bin", ".ckpt", ".pkl", ".tar")
 PICKLED = (b"PK\x03\x04", b"\x80\x02\x8a", b"\x80\x04\x95", b"\x80\x05\x95")  # first bytes of pickles
@@ -38,7 +39,8 @@ def find_pretrained(name: str) -> Path:
     path = Path(name).expanduser()
     on_hub = not path.exists() and path.suffix not in {".safetensors", *PICKLES} and HUB_NAME.fullmatch(name)
     if not on_hub and not path.is_file():
-        raise UserError(f"init: {name!r} is no file; give a .safetensors file, or a name such as timm/resnet18.a1_in1k")
+        cure = "give a .safetensors file, a name of `ssil weights`, or one such as timm/resnet18.a1_in1k"
+        raise UserError(f"init: {name!r} is no file; {did_you_mean(name, NAMED_WEIGHTS, cure)}")
     return _downloaded(name) if on_hub else path
 
 
@@ -91,7 +93,8 @@ def load_backbone(backbone: Backbone, given: Pretrained) -> None:
     """
     own = backbone.state_dict()
     name_map = _name_map(own, given)
-    if name_map.foreign and any(isinstance(module, nn.GroupNorm) for module in backbone.modules()):
+    batch_norm = name_map.foreign or any(key.endswith("running_mean") for key in given.tensors)
+    if batch_norm and any(isinstance(module, nn.GroupNorm) for module in backbone.modules()):
         raise UserError(f"init: {given.source} is of a network with batch norm; leave out --norm group")
     for name, tensor in own.items():
         if (key := name_map.key(name)) in given.tensors:

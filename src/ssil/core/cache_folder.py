@@ -1,0 +1,11 @@
+"""The folder of the cache: what can be computed or downloaded again."""
+
+import os
+from pathlib import Path
+
+import pooch
+
+
+def cache_dir() -> Path:
+    """Return $SSIL_CACHE, or else the platform's cache folder."""
+    return Path(os.environ.get("SSIL_CACHE") or pooch.os_cache("ssil"))

@@ -1,0 +1,51 @@
+"""The input that pretrained weights need: it belongs to the weights, since other images than theirs cost accuracy."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field, model_validator
+
+from ssil.core.settings import Settings, setting
+
+Interpolation = Literal["bilinear", "bicubic"]
+Fraction = Annotated[float, Field(gt=0, le=1)]
+Values = tuple[Annotated[float, Field(allow_inf_nan=False)], ...]
+IMAGENET_MEAN, IMAGENET_STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
+MAX_SIZE = 2048
+
+
+class NetworkInput(Settings):
+    """Size, normalisation, resizing and crop of the images that weights were trained for.
+
+    >>> NetworkInput(size=224, mean=(127 / 255,) * 3, std=(128 / 255,) * 3, interpolation="bicubic").normalisation
+    '(x - 127) / 128 of 0..255'
+    >>> NetworkInput(size=224).normalisation
+    'mean 0.485 0.456 0.406, deviation 0.229 0.224 0.225 of 0..1'
+    """
+
+    size: int = setting(..., "pixels per side", ge=1, le=MAX_SIZE)
+    mean: Values = setting(IMAGENET_MEAN, "is subtracted from pixels between 0 and 1, by channel")
+    std: Values = setting(IMAGENET_STD, "what they are then divided by, by channel")
+    interpolation: Interpolation = setting("bilinear", "how images are resized")
+    crop: Fraction | Literal["whole"] = setting(
+        "whole", "the centred square that is seen, as a fraction of the short side, or the whole image, made square"
+    )
+
+    @model_validator(mode="after")
+    def _channels(self) -> "NetworkInput":
+        if len(self.mean) != len(self.std) or len(self.mean) not in (1, 3) or min(self.std) <= 0:
+            raise ValueError("input: mean and std need a value for each of 1 or 3 channels, and std one above 0")
+        return self
+
+    @property
+    def channels(self) -> int:
+        """The channels of an image."""
+        return len(self.mean)
+
+    @property
+    def normalisation(self) -> str:
+        """The normalisation as one line."""
+        levels = [round(255 * value, 6) for value in (*self.mean, *self.std)]
+        if len({*self.mean}) == len({*self.std}) == 1 and all(level.is_integer() for level in levels):
+            return f"(x - {levels[0]:g}) / {levels[-1]:g} of 0..255"
+        mean, std = (" ".join(f"{value:g}" for value in values) for values in (self.mean, self.std))
+        return f"mean {mean}, deviation {std} of 0..1"
