@@ -2,6 +2,7 @@
 
 import csv
 import re
+import sys
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,8 @@ import pytest
 import tiny_runs
 from ssil.cli import main
 
+CORE = "claims-2-8,13-14,21-22"
+"""The files of the core claims."""
 PRESET = """
 title = "patterns"
 classes = 20
@@ -41,14 +44,28 @@ def root(preset: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.slow
 def test_the_core_claims_get_their_verdicts(root: Path) -> None:
-    with (root / "mine/claims.csv").open() as file:
+    with (root / f"mine/{CORE}.csv").open() as file:
         rows = list(csv.DictReader(file))
     heads = [(row["accuracy"], row["verdict"]) for row in rows if row["claim"]]
-    assert len(heads) == 5 * 2 + 4  # for top-1 and top-5, but for the four that are not about accuracy
+    assert len(heads) == 5 * 2 + 6  # for top-1 and top-5, but for the six that are not about accuracy
     assert all(verdict in {"holds (indicative)", "does not hold (indicative)"} for _, verdict in heads)
     assert {row["95 % interval"] for row in rows} == {"one seed"}
     assert len(list(root.glob("mine/base-fixed-t10-2/*/record.json"))) == 7
-    assert (root / "mine/claims.md").read_text().count("\n") == len(rows) + 2
+    assert (root / f"mine/{CORE}.md").read_text().count("\n") == len(rows) + 2
+
+
+@pytest.mark.slow
+def test_some_claims_have_files_of_their_own(root: Path, preset: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """They don't overwrite the table of all, nor each other's."""
+    folder, common = root / "mine", ["--data", str(preset), "--out", str(root), "--seeds", "1", "--read-only"]
+    assert main(["claims", *common]) == 0
+    before = {file: file.read_bytes() for file in folder.glob("claims*")}
+    assert {file.name for file in before} >= {"claims.md", "claims.csv", f"{CORE}.csv"}
+    assert main(["claims", *common, "--claims", "13,14"]) == 0
+    assert {file: file.read_bytes() for file in before} == before
+    with (folder / "claims-13-14.csv").open() as file:
+        assert {row[""] for row in csv.DictReader(file)} == {"13", "14", ""}
+    assert f"kept in {folder}/claims-13-14.md and .csv" in capfd.readouterr().out
 
 
 @pytest.mark.slow
@@ -109,7 +126,7 @@ def test_one_column_of_a_table(root: Path, preset: Path, capfd: pytest.CaptureFi
 @pytest.mark.parametrize(
     ("words", "reason"),
     [
-        (["claims", "--claims", "21"], "claims: '21' is not a list of claims from 1 to 20"),
+        (["claims", "--claims", "23"], "claims: '23' is not a list of claims from 1 to 22"),
         (["claims", "--claims", "a-b"], "claims: 'a-b' is not a list"),
         (["claims", "--data", "mnist"], "data: 'mnist' is not known; there are .*glyphs"),
         (["paper", "tabel1"], "paper: it has no 'tabel1'; did you mean 'table1"),
@@ -132,3 +149,25 @@ def test_the_list_of_tables_and_figures(capfd: pytest.CaptureFixture[str]) -> No
     output = capfd.readouterr().out
     for name in ("table1", "table-s5", "fig1", "fig9", "fig-s6"):
         assert f"\n{name} " in output
+
+
+RECORDS = Path(__file__).parents[2] / "docs/results/paper"
+
+
+@pytest.mark.parametrize(("width", "height"), [(100, 30), (80, 44)])
+def test_the_verdicts_are_on_the_last_screen(
+    width: int, height: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """No line is longer than the terminal is wide, and no verdict is cut or folded."""
+    (tmp_path / "glyphs").mkdir()
+    for folder in (RECORDS / "glyphs").glob("*-t10-*"):
+        (tmp_path / "glyphs" / folder.name).symlink_to(folder)
+    monkeypatch.setenv("COLUMNS", str(width))
+    monkeypatch.setenv("LINES", str(height))
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    assert main(["claims", "--seeds", "3", "--read-only", "--out", str(tmp_path)]) == 0
+    lines = re.sub(r"\x1b\[[0-9;]*m", "", capfd.readouterr().out).splitlines()
+    assert max(map(len, lines)) <= width
+    last = lines[-height + 1 :]
+    assert sum(bool(re.match(r"\d", line)) for line in last) == 22
+    assert sum(line.rstrip().endswith(("holds", "hold", "evidence", "applicable")) for line in last) == 22

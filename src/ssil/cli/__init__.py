@@ -45,7 +45,7 @@ COMMANDS = {
         "run": "Learn a stream of tasks with a method, or go on with it.",
         "grid": "Run methods in scenarios with several seeds, some at once.",
         "paper": "List the paper's tables and figures, or run what they need and make them.",
-        "claims": "Check the paper's 20 claims: run what they need, tell which hold.",
+        "claims": "Check the paper's 22 claims: run what they need, tell which hold.",
     },
     "Results": {
         "show": "Show the results of runs.",

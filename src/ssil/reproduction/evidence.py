@@ -1,6 +1,6 @@
 """Records of the paper's runs, found by condition, line and seed."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -55,6 +55,10 @@ class Evidence:
     def records(self, condition: Condition, line: str) -> list[Record]:
         """Return one record per seed; raise MissingError if one of them is missing."""
         return [run.record for run in self.runs(condition, line)]
+
+    def values(self, measure: Callable[[Record], float], line: str, condition: Condition = MAIN) -> tuple[float, ...]:
+        """Return a measure of a line, one value per seed; raise MissingError if a run is missing."""
+        return tuple(measure(record) for record in self.records(condition, line))
 
     def has(self, condition: Condition, line: str) -> bool:
         """Return whether there is a run for every seed."""
