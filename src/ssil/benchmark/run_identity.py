@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from lightning_fabric import Fabric
 
 from ssil.benchmark.config import RunConfig
 from ssil.benchmark.record import Record, flat
@@ -21,6 +20,7 @@ from ssil.benchmark.scenario import Stream
 from ssil.core.errors import UserError
 from ssil.core.files import checksum
 from ssil.data.dataset import Dataset
+from ssil.learning.distributed import AnyFabric
 from ssil.learning.memory import MemoryBudget
 from ssil.learning.registry import ConfiguredMethod
 from ssil.learning.snapshot import MAIN
@@ -37,7 +37,7 @@ def initial_records(
     dataset: Dataset,
     stream: Stream,
     budget: MemoryBudget,
-    fabric: Fabric,
+    fabric: AnyFabric,
 ) -> dict[str, Record]:
     """Return the records of a run before its first task, by scorer."""
     classes = stream.tasks[-1].classes
@@ -108,7 +108,7 @@ def _source_checksums(**references: str) -> dict[str, str]:
     return {f"{name}_sha256": checksum(Path(file).read_bytes(), 64) for name, file in files.items() if file}
 
 
-def _provenance(config: RunConfig, dataset: Dataset, fabric: Fabric) -> dict[str, Any]:
+def _provenance(config: RunConfig, dataset: Dataset, fabric: AnyFabric) -> dict[str, Any]:
     return {
         "profile": config.profile,
         **({"init": config.init} if config.init else {}),

@@ -5,7 +5,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
-from lightning_fabric import Fabric
 
 from ssil.benchmark.config import RunConfig
 from ssil.benchmark.record import Record
@@ -20,7 +19,7 @@ from ssil.data.dataset import Dataset, validation_split
 from ssil.data.file_validation import ProgressCallback
 from ssil.data.image_index import Remark
 from ssil.data.load import load
-from ssil.learning.distributed import launch, use_threads
+from ssil.learning.distributed import AnyFabric, launch, use_threads
 from ssil.learning.execution import ExecutionContext
 from ssil.learning.learning_settings import MemorySettings
 from ssil.learning.memory import FixedBudget, GrowingBudget, MemoryBudget, NoBudget, UnlimitedBudget
@@ -96,7 +95,7 @@ def _with_weights_settings(config: RunConfig) -> RunConfig:
     return config.model_copy(update=decided_settings(find_first_weights(config.init), given))
 
 
-def _on_device(samples: Samples, fabric: Fabric) -> Samples:
+def _on_device(samples: Samples, fabric: AnyFabric) -> Samples:
     return Samples(samples.images.to(fabric.device), samples.labels)
 
 
@@ -147,7 +146,7 @@ def _load_data(config: RunConfig, on_progress: ProgressCallback | None) -> Datas
     return validation_split(dataset, config.validation, config.seed) if config.validation else dataset
 
 
-def _start_devices(config: RunConfig) -> Fabric:
+def _start_devices(config: RunConfig) -> AnyFabric:
     """Start the processes. On "auto" take a GPU if there is one; never Apple's, which lacks float64 and is untested."""
     device = ("cuda" if torch.cuda.is_available() else "cpu") if config.device == "auto" else config.device
     mixed = config.precision if config.precision in ("bf16-mixed", "16-mixed") else None
@@ -159,7 +158,7 @@ def _start_devices(config: RunConfig) -> Fabric:
 
 
 def _execution_context(
-    config: RunConfig, fabric: Fabric, train: Samples, transform: Transform, init: Pretrained | None
+    config: RunConfig, fabric: AnyFabric, train: Samples, transform: Transform, init: Pretrained | None
 ) -> ExecutionContext:
     return ExecutionContext(
         fabric,

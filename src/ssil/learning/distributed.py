@@ -1,7 +1,8 @@
 """The processes that share each batch: starting them, reductions over them, and ending all of them when one fails.
 
 Every function takes the `Fabric` of this process, or a `SingleDevice`, for which all reductions are the identity.
-`lightning_fabric`, whose import takes seconds, is imported when training starts.
+`lightning_fabric`, whose import takes seconds, is imported only for training on a GPU, in several processes or in mixed
+precision.
 """
 
 import logging
@@ -13,14 +14,16 @@ import traceback
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from datetime import timedelta
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import torch
 from torch import Tensor, distributed
 from torch.distributed import PrefixStore, TCPStore  # type: ignore[attr-defined]
+from torch.optim import SGD
 
 from ssil.core.cpu import usable_cores
 from ssil.core.errors import UserError
+from ssil.nn.network import Network
 
 if TYPE_CHECKING:
     from lightning_fabric import Fabric
@@ -32,16 +35,28 @@ LOST = "devices: a process ended without a word (killed, or out of memory?); wit
 
 
 class SingleDevice:
-    """One process in full precision, on the first GPU or else the CPU: what evaluation needs of a `Fabric`."""
+    """One process in full precision: what evaluation on any device and training on a CPU need of a `Fabric`.
+
+    Args:
+        device: "cpu" or "cuda"; by default the first GPU if there is one.
+    """
 
     world_size, global_rank, is_global_zero = 1, 0, True
 
-    def __init__(self) -> None:
-        self.device = torch.device("cuda", 0) if torch.cuda.is_available() else torch.device("cpu")
+    def __init__(self, device: str | None = None) -> None:
+        self.device = torch.device(device or ("cuda:0" if torch.cuda.is_available() else "cpu"))
 
     def autocast(self) -> AbstractContextManager[None]:
         """Return a context that changes nothing."""
         return nullcontext()
+
+    def setup(self, network: Network, optimizer: SGD) -> tuple[Network, SGD]:
+        """Return the network and the optimiser as they are."""
+        return network, optimizer
+
+    def backward(self, loss: Tensor) -> None:
+        """Compute the gradients of a loss."""
+        loss.backward()
 
 
 AnyFabric: TypeAlias = "Fabric | SingleDevice"
@@ -58,18 +73,27 @@ def use_threads(count: int | None = None) -> None:
         torch.set_num_threads(usable_cores())
 
 
-def training_fabric(fabric: AnyFabric) -> "Fabric":
-    """Return `fabric`, or for a `SingleDevice` a new `Fabric` on its device."""
+def training_fabric(fabric: AnyFabric) -> AnyFabric:
+    """Return `fabric`, or for a `SingleDevice` on a GPU a new `Fabric` on its device."""
     if not isinstance(fabric, SingleDevice):
+        return fabric
+    use_threads()
+    if fabric.device.type == "cpu":
         return fabric
     from lightning_fabric import Fabric
 
-    use_threads()
     return Fabric(accelerator=fabric.device.type, devices=1)
 
 
-def launch(device: str, devices: int, nodes: int, mixed: Literal["bf16-mixed", "16-mixed"] | None) -> "Fabric":
+def precision_plugin(fabric: AnyFabric) -> Any:
+    """Return the part of a `Fabric` that handles mixed precision; None for a `SingleDevice`."""
+    return None if isinstance(fabric, SingleDevice) else fabric.strategy.precision
+
+
+def launch(device: str, devices: int, nodes: int, mixed: Literal["bf16-mixed", "16-mixed"] | None) -> AnyFabric:
     """Start the processes, unless torchrun or Slurm has started them, and return the `Fabric` of this one.
+
+    One process on a CPU in full precision gets a `SingleDevice`.
 
     Args:
         device: "cpu" or "cuda".
@@ -80,6 +104,8 @@ def launch(device: str, devices: int, nodes: int, mixed: Literal["bf16-mixed", "
     Raises:
         UserError: There are not as many devices.
     """
+    if device == "cpu" and devices * nodes == 1 and not mixed:
+        return SingleDevice(device)
     from lightning_fabric import Fabric
     from lightning_fabric.plugins.precision.amp import MixedPrecision
     from lightning_fabric.strategies.ddp import DDPStrategy

@@ -21,6 +21,7 @@ from ssil.learning import distributed
 from ssil.learning.batches import Batch, LocalBatch, load
 from ssil.learning.execution import ExecutionContext
 from ssil.learning.method import Loss, Phase, StepPosition, Term
+from ssil.learning.optimizer import Sgd
 from ssil.learning.snapshot import MAIN, Snapshot, Step, TaskState, Teacher, TeacherOutput
 from ssil.learning.task import Observer, Progress, ProgressReport
 from ssil.nn.network import Output
@@ -64,10 +65,10 @@ class Trainer:
         parts: dict[str, nn.Module] = {"network": network, "head": network.head, "scorer": scorer}
         return parts[self.phase.trained].requires_grad_(True)
 
-    def _optimizer(self) -> SGD:
+    def _optimizer(self) -> Sgd:
         """Return the optimiser, with the momentum of an interrupted phase."""
         schedule = self.phase.schedule
-        optimizer = SGD(
+        optimizer = Sgd(
             self.trained.parameters(), lr=schedule.lr[0], momentum=schedule.momentum, weight_decay=schedule.weight_decay
         )
         for name, parameter in self.trained.named_parameters():
@@ -78,7 +79,7 @@ class Trainer:
 
     def _set_up_scorer(self) -> None:
         """Compute the features of all images once. Every process trains the small scorer on whole batches."""
-        self.stepper = self.optimizer
+        self.stepper: SGD = self.optimizer
         self.features = self.state.features(self.pool.all)
         self.feature_row = torch.empty(len(self.context.samples), dtype=torch.long)
         self.feature_row[self.pool.all] = torch.arange(len(self.pool.all))
@@ -91,12 +92,13 @@ class Trainer:
             # Without the head, whose growth would mean to compile again for every task.
             for one in (network, *(teacher.network for teacher in self.teachers.values())):
                 one.backbone.compile(backend=context.compiler)
-        precision: Any = self.fabric.strategy.precision
+        precision = distributed.precision_plugin(self.fabric)
         if getattr(precision, "scaler", None):  # fp16: every phase starts with a scaler of its own
             precision.scaler = self.progress.scaler = self.progress.scaler or GradScaler(context.device.type)
         several_gpus = context.fabric.world_size > 1 and context.device.type == "cuda"
         if several_gpus and self.phase.trained == "network":  # on CPUs PyTorch has no synchronised batch norm
             nn.SyncBatchNorm.convert_sync_batchnorm(network)
+        self.network: Any
         self.network, self.stepper = self.fabric.setup(network, self.optimizer)
 
     def run(self, observer: Observer) -> None:
@@ -172,8 +174,9 @@ class Trainer:
 
     def _no_gradient_exchange(self, wanted: bool) -> AbstractContextManager[None]:
         """Return a context in which, if `wanted`, gradients are not yet averaged over the processes."""
-        several = self.context.fabric.world_size > 1
-        return self.fabric.no_backward_sync(self.network, wanted) if several else nullcontext()
+        if isinstance(self.fabric, distributed.SingleDevice) or self.fabric.world_size == 1:
+            return nullcontext()
+        return self.fabric.no_backward_sync(self.network, wanted)
 
     def _step(self, part: LocalBatch) -> Step:
         """Return the input of the loss for some images: labels, and the outputs of teachers and student."""
