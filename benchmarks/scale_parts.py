@@ -21,7 +21,7 @@ from ssil.data.augmentation import Draws
 from ssil.data.resident_images import Resident, Unchanged, vectors
 from ssil.learning import metrics
 from ssil.learning.batches import Pool
-from ssil.learning.evaluation import features, predict
+from ssil.learning.evaluation import predict
 from ssil.learning.execution import ExecutionContext
 from ssil.learning.memory import FixedBudget, Memory, by_class, herding, random_selection, update
 from ssil.learning.method import Phase
@@ -112,7 +112,7 @@ def random_memory(of: Scene, _: int) -> Act:
 
 def herded_class(of: Scene, images: int) -> Act:
     """One class chooses 20 of its images by herding."""
-    select = herding(lambda indices: features(of.new, indices, of.context))
+    select = herding(lambda indices: of.context.outputs(of.new.network.headless(), indices).features)
     return lambda: select(0, torch.arange(images) % len(of.context.samples), 20)
 
 

@@ -1,16 +1,22 @@
 """A classifier learns new classes, more of known ones, and one class at a time, never on hold-out images."""
 
+from collections.abc import Iterator
+from dataclasses import replace
 from functools import cache
 from itertools import count
 from types import SimpleNamespace
 
 import pytest
 import torch
+from torch import Tensor
 
 from ssil.classifier.holdout import evaluate
 from ssil.classifier.prediction import Classifier, predict
 from ssil.classifier.update import Update, changed_settings, update
 from ssil.core.errors import UserError
+from ssil.core.samples import Samples
+from ssil.learning.execution import ExecutionContext
+from ssil.nn.network import Network, Output
 from ssil.nn.pretrained import Pretrained
 from tiny_classifiers import labelled_images, settings
 
@@ -168,3 +174,22 @@ def test_first_weights() -> None:
     made = update(None, frozen, labelled_images(["dog", "eel"]), init=init).classifier.snapshot.network.backbone
     for name, value in made.named_parameters():
         assert torch.allclose(value, start[name], atol=1e-5)
+
+
+def test_the_new_model_scores_the_hold_out_set_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    scored: list[tuple[int, int]] = []
+    inner = ExecutionContext.batched_outputs
+
+    def batched_outputs(
+        self: ExecutionContext, network: Network, indices: Tensor, samples: Samples | None = None
+    ) -> Iterator[tuple[Tensor, Output]]:
+        scored.append((network.head.classes, len(indices)))
+        return inner(self, network, indices, samples)
+
+    before = first().classifier
+    monkeypatch.setattr(ExecutionContext, "batched_outputs", batched_outputs)
+    made = update(before, settings(), labelled_images(["dog", "eel"]))
+    old, new = (sum(map(len, made.classifier.holdout[:classes])) for classes in (3, 5))
+    assert scored == [(3, old), (5, new)]
+    assert made.after == evaluate(made.classifier)
+    assert made.after_unscaled == evaluate(replace(made.classifier, temperature=1.0))

@@ -10,7 +10,7 @@ from ssil.benchmark.run_setup import RunSetup, set_up
 from ssil.core.classes import ClassTable
 from ssil.core.samples import Samples
 from ssil.learning import execution
-from ssil.learning.evaluation import _summary, features, predict, teacher_ratios
+from ssil.learning.evaluation import _summary, feature_lookup, predict, teacher_ratios
 from ssil.learning.metrics import Predictions
 from ssil.learning.model_state import initial_network
 from ssil.learning.snapshot import Scorer, Snapshot
@@ -79,15 +79,21 @@ def test_labels_are_only_copied(plan: RunSetup) -> None:
 def test_the_size_of_the_batches_does_not_matter(plan: RunSetup, monkeypatch: pytest.MonkeyPatch) -> None:
     snapshot = untrained(plan, 2)
     whole = predict(snapshot, torch.arange(28), plan.stream.test, plan.context)["main"]
-    monkeypatch.setattr(execution, "BATCH", 3)
+    monkeypatch.setattr(execution, "CPU_BATCH", 3)
     assert equal(predict(snapshot, torch.arange(28), plan.stream.test, plan.context)["main"], whole)
 
 
 def test_features_keep_the_order_of_the_indices(plan: RunSetup, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(execution, "BATCH", 2)
+    monkeypatch.setattr(execution, "CPU_BATCH", 2)
     snapshot, indices = untrained(plan, 1), torch.tensor([5, 1, 3, 0, 2])
     expected = snapshot.network(tiny_runs.preprocessed(plan.context, indices)).features
-    torch.testing.assert_close(features(snapshot, indices, plan.context), expected)
+    torch.testing.assert_close(feature_lookup(snapshot, indices, plan.context)(indices), expected)
+
+
+def test_features_of_images_that_were_not_announced(plan: RunSetup) -> None:
+    snapshot, indices = untrained(plan, 1), torch.tensor([5, 1, 4])
+    expected = snapshot.network(tiny_runs.preprocessed(plan.context, indices)).features
+    torch.testing.assert_close(feature_lookup(snapshot, torch.tensor([1, 2]), plan.context)(indices), expected)
 
 
 @pytest.mark.parametrize(("favourite", "shares"), [(1, [1.0, 0.0]), (5, [0.0, 1.0])])

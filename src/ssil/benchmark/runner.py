@@ -23,7 +23,7 @@ from ssil.learning import memory as memories
 from ssil.learning import metrics
 from ssil.learning.distributed import all_equal, broadcast, ending_together, total
 from ssil.learning.engine import learn, start
-from ssil.learning.evaluation import features, predict, teacher_ratios
+from ssil.learning.evaluation import feature_lookup, predict, teacher_ratios
 from ssil.learning.memory import Memory, Select
 from ssil.learning.metrics import Predictions
 from ssil.learning.snapshot import MAIN, Snapshot
@@ -231,10 +231,11 @@ class _TaskRunner:
         setup, context = self.setup, self.setup.context
         select: Select = memories.random_selection(context.random)
         if setup.config.selection == "herding":
-            select = memories.herding(lambda indices: features(snapshot, indices, context))
+            select = memories.herding(feature_lookup(snapshot, task.indices, context))
         arrived = memories.by_class(task.indices, context.samples.labels)
         chosen = memories.update(self.state.memory, arrived, task.classes, setup.budget, select)
         broadcast(context.fabric, chosen.exemplars)
+        context.last_features.clear()  # nobody will ask for them again
         return chosen
 
     def _with_task(self, record: Record, task: Task, result: TaskResult, seconds: float) -> Record:

@@ -11,11 +11,10 @@ from ssil.classifier.feature_extraction import trained_network
 from ssil.classifier.image_file import ImageFile, ImagesByClass, LabelledImages
 from ssil.classifier.prediction import Classifier
 from ssil.core.randomness import Randomness
-from ssil.learning.evaluation import predict
-from ssil.learning.execution import ExecutionContext
+from ssil.learning.evaluation import summarise
 from ssil.learning.memory import FixedBudget
 from ssil.learning.metrics import Predictions, calibration_error, score_gap
-from ssil.learning.snapshot import MAIN, Snapshot
+from ssil.learning.snapshot import MAIN
 
 MAX_PER_CLASS, ONE_IN, MIN_CLASS_SIZE = 10, 5, 5
 """Of a new class one image in five is held out, at most ten, and none of a class with fewer than five."""
@@ -95,27 +94,24 @@ def accuracy_drops(before: HoldoutResult, after: HoldoutResult, names: Sequence[
 def evaluate(classifier: Classifier, holdout: ImagesByClass | None = None) -> HoldoutResult | None:
     """Evaluate a classifier on its own hold-out set, or on its classes' part of another one; None if that is empty."""
     own = (classifier.holdout if holdout is None else holdout)[: classifier.classes.seen]
-    if not any(own):
-        return None
-    snapshot, context = _evaluation(classifier, own)
-    predictions = predict(snapshot, torch.arange(len(context.samples)), context.samples, context)[MAIN]
-    return _result(predictions, classifier.classes.names, classifier.classes.old)
+    return evaluate_scores(classifier, holdout_scores(classifier, own)) if any(own) else None
+
+
+def evaluate_scores(classifier: Classifier, scored: tuple[Tensor, Tensor]) -> HoldoutResult:
+    """Evaluate a classifier by what `holdout_scores` has returned for it, at any temperature."""
+    classes, scorer = classifier.classes, classifier.calibrated.scorers[MAIN]
+    return _result(summarise(scorer, *scored, classes.old), classes.names, classes.old)
 
 
 @torch.inference_mode()
-def holdout_scores(classifier: Classifier) -> tuple[Tensor, Tensor]:
-    """Return the scores and the labels of the images in the classifier's own hold-out set, which must not be empty."""
-    snapshot, context = _evaluation(classifier, classifier.holdout)
-    outputs = context.batched_outputs(snapshot.network, torch.arange(len(context.samples)))
-    return torch.cat([snapshot.scores(output) for _, output in outputs]), context.samples.labels
-
-
-def _evaluation(classifier: Classifier, holdout: ImagesByClass) -> tuple[Snapshot, ExecutionContext]:
-    """Return the model to evaluate, and a context with the hold-out set as its samples."""
+def holdout_scores(classifier: Classifier, holdout: ImagesByClass) -> tuple[Tensor, Tensor]:
+    """Return the scores (n, seen) and the labels of the images in a hold-out set, on the CPU; it must not be empty."""
     network = trained_network(classifier.settings, classifier.snapshot)
     labels = [label for label, group in enumerate(holdout) for _ in group]
     samples = network.samples([image for group in holdout for image in group], labels)
-    return network.trained_part(classifier.calibrated), network.context(samples)
+    snapshot, context = network.trained_part(classifier.snapshot), network.context(samples)
+    outputs = context.batched_outputs(snapshot.network, torch.arange(len(samples)))
+    return torch.cat([snapshot.scores(output) for _, output in outputs]).cpu(), samples.labels
 
 
 def _result(predictions: Predictions, names: Sequence[str], old: int) -> HoldoutResult:

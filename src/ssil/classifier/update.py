@@ -13,7 +13,7 @@ import torch
 
 from ssil.classifier.classifier_settings import FIXED, ClassifierSettings, make_settings
 from ssil.classifier.feature_extraction import WholeNetwork, trained_network
-from ssil.classifier.holdout import BUDGET_SHARE, HoldoutResult, evaluate, hold_out, holdout_scores
+from ssil.classifier.holdout import BUDGET_SHARE, HoldoutResult, evaluate, evaluate_scores, hold_out, holdout_scores
 from ssil.classifier.image_file import ImageFile, ImagesByClass, LabelledImages
 from ssil.classifier.prediction import Classifier
 from ssil.classifier.temperature_scaling import fit_temperature
@@ -92,10 +92,10 @@ def update(
     snapshot = train(timed, observer)
     chosen = data.choose_exemplars(FixedBudget(budget - sum(map(len, holdout))), random)
     unscaled = Classifier(settings, snapshot, _shrunk(chosen, settings), _shrunk(holdout, settings))
-    updated = replace(unscaled, temperature=_temperature(unscaled))
-    before = evaluate(classifier, updated.holdout) if classifier else None
+    before = evaluate(classifier, unscaled.holdout) if classifier else None
     epochs = timed.later_epochs if classifier else timed.epochs
-    return Update(updated, before, evaluate(updated), len(training), known.names, epochs, evaluate(unscaled))
+    updated, after, after_unscaled = _scaled(unscaled)
+    return Update(updated, before, after, len(training), known.names, epochs, after_unscaled)
 
 
 def changed_settings(settings: ClassifierSettings, given: Mapping[str, Any]) -> ClassifierSettings:
@@ -153,10 +153,13 @@ def _shrunk(groups: Iterable[Sequence[ImageFile]], settings: ClassifierSettings)
     return tuple(tuple(image.shrunk(side, channels) for image in group) for group in groups)
 
 
-def _temperature(classifier: Classifier) -> float:
-    if not any(classifier.holdout):
-        return 1.0
-    return fit_temperature(classifier.snapshot.scorers[MAIN], *holdout_scores(classifier))
+def _scaled(unscaled: Classifier) -> tuple[Classifier, HoldoutResult | None, HoldoutResult | None]:
+    """Return the classifier with a fitted temperature, its result on the hold-out set, and that without temperature."""
+    if not any(unscaled.holdout):
+        return unscaled, None, None
+    scored = holdout_scores(unscaled, unscaled.holdout)
+    scaled = replace(unscaled, temperature=fit_temperature(unscaled.snapshot.scorers[MAIN], *scored))
+    return scaled, evaluate_scores(scaled, scored), evaluate_scores(unscaled, scored)
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,9 @@
 """Learning one task: `(snapshot, memory) + task -> snapshot`. Nothing is read from or written to disk."""
 
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+
+from torch import Tensor
 
 from ssil.core.errors import UserError
 from ssil.learning.batches import Pool
@@ -13,7 +15,7 @@ from ssil.learning.model_state import initial_network, place_scorers
 from ssil.learning.snapshot import Scorer, Snapshot, TaskState, freeze
 from ssil.learning.task import Observer, Progress, Task, ignore_progress
 from ssil.learning.trainer import Trainer
-from ssil.nn.network import Network
+from ssil.nn.network import Network, Output
 
 
 def start(method: Method, snapshot: Snapshot | None, task: Task, context: ExecutionContext) -> Progress:
@@ -64,7 +66,7 @@ def learn(
         progress.phase, progress.epoch, progress.step = progress.phase + 1, 0, 0
         progress.momentum, progress.scaler = {}, None
     for name, scorer in progress.scorers.items():
-        _fit(name, scorer, learner.state("scorer"))
+        _fit(name, scorer, learner.scorer_state())
     learner.synchronise()
     return freeze(progress.network, task.classes, progress.scorers)
 
@@ -130,6 +132,16 @@ class _TaskLearner:
         return TaskState(
             progress.network, progress.scorers, self.task.classes, self.pool, self.snapshot, random, evaluate
         )
+
+    def scorer_state(self) -> TaskState:
+        """Return the view of the task for a scorer; the features that it asks for are kept for herding."""
+        return replace(self.state("scorer"), evaluate=self._evaluate_keeping_features)
+
+    def _evaluate_keeping_features(self, network: Network, indices: Tensor) -> Output:
+        if network.head.classes:
+            return self.context.outputs(network, indices)
+        features = self.context.features(network, indices)
+        return Output(features[:, :0], features)
 
 
 def _grown_network(method: Method, snapshot: Snapshot | None, task: Task, context: ExecutionContext) -> Network:

@@ -1,5 +1,7 @@
 """Evaluating a snapshot: predictions for test images, features, and the old model's predictions for new data."""
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor
 
@@ -7,6 +9,7 @@ from ssil.core.classes import ClassTable
 from ssil.core.samples import Samples
 from ssil.learning.distributed import gather, local_share
 from ssil.learning.execution import ExecutionContext
+from ssil.learning.feature_cache import FeatureCache
 from ssil.learning.metrics import Predictions
 from ssil.learning.snapshot import Scorer, Snapshot
 
@@ -33,6 +36,11 @@ def predict(snapshot: Snapshot, indices: Tensor, samples: Samples, context: Exec
     }
 
 
+def summarise(scorer: Scorer, scores: Tensor, labels: Tensor, old: int) -> Predictions:
+    """Return the predictions that scores (n, seen) stand for; the first `old` classes are old ones."""
+    return Predictions(labels, *_summary(scorer, scores, old))
+
+
 def _summary(scorer: Scorer, scores: Tensor, old: int) -> tuple[Tensor, ...]:
     """Return the fields of `Predictions` after the labels, in their order, for a batch of scores."""
     probabilities = scorer.probabilities(scores)
@@ -54,9 +62,18 @@ def _mean(values: Tensor) -> Tensor:
     return values.masked_fill(ruled_out, 0.0).sum(1) / (~ruled_out).sum(1)
 
 
-def features(snapshot: Snapshot, indices: Tensor, context: ExecutionContext) -> Tensor:
-    """Return the features of training images under the test transform, on the CPU."""
-    return context.outputs(snapshot.network.headless(), indices).features.cpu()
+def feature_lookup(snapshot: Snapshot, indices: Tensor, context: ExecutionContext) -> Callable[[Tensor], Tensor]:
+    """Return a function that gives the features of training images under the test transform, on the CPU.
+
+    Those of `indices` are computed at once, those of other images whenever they are asked for.
+    """
+    known = FeatureCache()
+    known.put("", indices, context.features(snapshot.network, indices).cpu())
+
+    def features(some: Tensor) -> Tensor:
+        return known.get(some) if known.has("", some) else context.features(snapshot.network, some).cpu()
+
+    return features
 
 
 @torch.inference_mode()

@@ -3,7 +3,7 @@
 import ctypes
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 import torch
@@ -17,12 +17,17 @@ from ssil.data.cache import Arrays, cached
 from ssil.data.prefetch import prefetch
 from ssil.data.resident_images import Unchanged, vectors
 from ssil.learning.distributed import AnyFabric, gather, local_share, total
+from ssil.learning.feature_cache import FeatureCache, backbone_key
 from ssil.nn.network import Network, Output
 from ssil.nn.pretrained import Pretrained
 from ssil.nn.resnet import Norm
 
 BATCH = 512
 """Images of an evaluation batch at most."""
+CPU_BATCH = 64
+"""The same on a CPU, whose caches hold the values of so few images: twice as fast as 512."""
+LEAST = 16
+"""Fewer images at the end join the batch before them: on a CPU other functions compute so few, with other rounding."""
 PIXELS = BATCH * 64 * 64
 """Pixels of an evaluation batch at most: images of more than 64 x 64 pixels make smaller batches."""
 SCORES = 2**24
@@ -46,6 +51,8 @@ class ExecutionContext:
     """The number of parts in which a process trains on its share of a batch before it updates the weights."""
     compiler: str | Callable[..., Any] | None = None
     """The `torch.compile` backend for the backbones in training; None to leave them uncompiled."""
+    last_features: FeatureCache = field(default_factory=FeatureCache, init=False, repr=False, compare=False)
+    """What `features` has computed last."""
 
     @property
     def device(self) -> torch.device:
@@ -67,15 +74,19 @@ class ExecutionContext:
         """
         network.eval()
         images = (self.samples if samples is None else samples).images
-        height, width = self.transform.input_shape(*images.shape[:2])
-        most = min(BATCH, PIXELS // (height * width), SCORES // max(1, network.head.classes))
-        batches = indices.split(max(1, most))
+        shape = self.transform.input_shape(*images.shape[:2])
+        batches = evaluation_batches(indices, self._largest_batch(*shape, network.head.classes))
         for batch, pixels in zip(
             batches, prefetch(images.fetch, batches, images.prefetch_depth, threads=2), strict=True
         ):
             with torch.inference_mode(), self.fabric.autocast():
                 output = network(self.transform.test(pixels, self.dtype))
             yield batch, output
+
+    def _largest_batch(self, height: int, width: int, classes: int) -> int:
+        """Return how many images are evaluated at a time, given the size in which the network sees them."""
+        most = CPU_BATCH if self.device.type == "cpu" else BATCH
+        return max(1, min(most, PIXELS // (height * width), SCORES // max(1, classes)))
 
     def outputs(self, network: Network, indices: Tensor) -> Output:
         """Return the logits and features of training images, evaluated by all processes together.
@@ -86,6 +97,16 @@ class ExecutionContext:
         parts = [(output.logits, output.features) for _, output in batches]
         logits, features = (gather(self.fabric, torch.cat(column), len(indices)) for column in zip(*parts, strict=True))
         return Output(logits, features)
+
+    def features(self, network: Network, indices: Tensor) -> Tensor:
+        """Return the features of training images; they are not computed again if the last call had them too."""
+        key = backbone_key(network.backbone)
+        (found,) = total(self.fabric, [self.last_features.has(key, indices)])
+        if found < self.fabric.world_size:  # not in every process
+            features = self.outputs(network.headless(), indices).features
+            self.last_features.put(key, indices, features)
+            return features
+        return self.last_features.get(indices)
 
     def frozen(self, network: Network, test: Samples, name: str) -> tuple[Self, Samples]:
         """Return this context and the test samples with a frozen network's features in place of the images.
@@ -114,6 +135,20 @@ class ExecutionContext:
             return {"features": (features(everything) if computed is None else computed).cpu().numpy()}
 
         return torch.from_numpy(cached(name, build)["features"]).to(self.device)
+
+
+def evaluation_batches(indices: Tensor, most: int) -> list[Tensor]:
+    """Return the indices in batches of `most`; fewer than `LEAST` that are left over join the last batch.
+
+    >>> [len(batch) for batch in evaluation_batches(torch.arange(150), most=64)]
+    [64, 64, 22]
+    >>> [len(batch) for batch in evaluation_batches(torch.arange(130), most=64)]
+    [64, 66]
+    """
+    *full, rest = indices.split(most)
+    if full and len(rest) < min(LEAST, most):
+        full, rest = full[:-1], torch.cat([full[-1], rest])
+    return [*full, rest]
 
 
 M_TRIM_THRESHOLD, M_MMAP_MAX = -1, -4

@@ -49,7 +49,8 @@ class NearestMean(Scorer):
     def fit(self, state: TaskState) -> None:
         """Compute the mean of every class under the current network, under the test transform."""
         images = self._images(state)
-        means = {label: F.normalize(state.features(group)).mean(0) for label, group in images.items()}
+        features = F.normalize(state.features(torch.cat([*images.values()]))).split([*map(len, images.values())])
+        means = {label: group.mean(0) for label, group in zip(images, features, strict=True)}
         if self.unit_means:
             means = {label: F.normalize(mean, dim=0) for label, mean in means.items()}
         self.means = updated_rows(self.means, means)
