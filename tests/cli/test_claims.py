@@ -171,3 +171,29 @@ def test_the_verdicts_are_on_the_last_screen(
     last = lines[-height + 1 :]
     assert sum(bool(re.match(r"\d", line)) for line in last) == 22
     assert sum(line.rstrip().endswith(("holds", "hold", "evidence", "applicable")) for line in last) == 22
+
+
+def test_a_dry_run_prints_the_budgets(preset: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    mine = tmp_path / "mine.toml"
+    mine.write_text(
+        preset.read_text().replace("epochs = 1", "epoch_scale = 0.01").replace("classes", "images = 8\nclasses")
+    )
+    asked = ["paper", "table1", "--data", str(mine), "--out", str(tmp_path), "--only", "*-t10-2", "--dry-run"]
+    assert main(asked) == 0
+    lines = capfd.readouterr().out.splitlines()
+    table = {words[1]: words[2:] for words in map(str.split, lines) if words and words[0] == "base-fixed-t10-2"}
+    assert [*table] == ["iCaRL", "FT", "EEIL", "BiC", "LUCIR", "PODNet", "SS-IL", "Joint"]
+    # Two batches of 8 new images in each of ten tasks, and from the second on 2 exemplars in each.
+    assert table["SS-IL"][:3] == ["1", f"{2 * (8 + 9 * 10)}", "20"]
+    assert main([*asked, "--profile", "official", "--equal-images"]) == 0
+    printed = capfd.readouterr().out
+    assert "mine-official-equal/base-fixed-t10-2/eeil-0" in printed
+    assert "mine-official/base-fixed-t10-2/ssil-0" in printed
+    assert printed.count("--profile official") == 8
+
+
+def test_a_preset_without_images_has_no_budgets(
+    preset: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["paper", "fig7", "--data", str(preset), "--out", str(tmp_path), "--dry-run"]) == 0
+    assert "budgets are not known: the preset does not state `images`" in capfd.readouterr().out

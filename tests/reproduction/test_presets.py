@@ -72,3 +72,40 @@ def test_settings_of_ssil_reach_its_variants() -> None:
     assert {found[row]["options"]["temperature"] for row in ROWS if row.startswith("ssil")} == {3.0}
     assert found["ssil-mixed"]["options"]["batches"] == "mixed"  # what makes it a variant stays
     assert [found[f"ssil-n{size}"]["options"]["replay_batch"] for size in (16, 32, 64)] == [2, 4, 8]
+
+
+def test_a_preset_states_what_differs_from_another(tmp_path: Path) -> None:
+    like, other = find_preset("cifar100-full"), find_preset("cifar100-full-20")
+    assert (other.settings, other.rows, other.exemplars[1]) == (like.settings, like.rows, 20)
+    (tmp_path / "mine.toml").write_text('like = "cifar10-full"\n')
+    with pytest.raises(UserError, match="'cifar10-full' is not known"):
+        find_preset(str(tmp_path / "mine.toml"))
+
+
+def test_a_varied_preset_has_a_name_and_settings_of_its_own() -> None:
+    preset = find_preset("glyphs")
+    assert preset.varied() == replace(preset, stands_for="glyphs")
+    official = preset.varied("official", epoch_scale=0.2)
+    cell = official.cell(Condition(), "ssil", 0)
+    assert cell.folder == Path("glyphs-official-x0.2/base-fixed-t10-2/ssil-0")
+    assert (cell.settings["profile"], cell.settings["epoch_scale"]) == ("official", 0.2)
+    assert "epochs" not in cell.settings
+    assert find_preset("cifar100").varied("official").stands_for == "imagenet"
+
+
+def test_with_equal_images_every_rival_sees_as_many_as_ssil() -> None:
+    preset = find_preset("cifar100-full").varied(equal_images=True)
+    wanted = preset.budget(Condition(), "ssil").images
+    for row in ("icarl", "ft", "eeil", "bic", "lucir", "podnet"):
+        assert preset.budget(Condition(), row).images == pytest.approx(wanted, rel=0.05)
+    scales = {row: preset.cell(Condition(), row, 0).settings["epoch_scale"] for row in ("ssil", "eeil", "joint")}
+    assert scales == {"ssil": 0.12, "eeil": 13 / 40, "joint": 0.12}
+    folders = [preset.cell(Condition(), row, 0).folder.parts[0] for row in ("ssil", "eeil")]
+    assert folders == ["cifar100-full", "cifar100-full-equal"]  # SS-IL's run serves both tables
+
+
+def test_equal_images_need_a_number_of_images(tmp_path: Path) -> None:
+    (tmp_path / "mine.toml").write_text('title = "m"\nclasses = 10\nexemplars = [1, 2, 3]\n[settings]\n')
+    preset = find_preset(str(tmp_path / "mine.toml")).varied(equal_images=True)
+    with pytest.raises(UserError, match="the preset mine-equal does not state `images`"):
+        preset.cell(Condition(), "ft", 0)

@@ -77,7 +77,7 @@ def set_up(config: RunConfig, on_progress: ProgressCallback | None = None) -> Ru
     names = dataset.classes
     order, sizes = chosen_order(config, names, config.seed), chosen_sizes(config, len(names))
     stream = build_stream(dataset.train, dataset.test, names, order, sizes)
-    budget = _memory_budget(config, configured.method, stream.tasks[-1].classes.seen)
+    budget = memory_budget(config, configured.method, stream.tasks[-1].classes.seen)
     fabric = _start_devices(config)
     stream = replace(stream, train=_on_device(stream.train, fabric), test=_on_device(stream.test, fabric))
     context = _execution_context(config, fabric, stream.train, dataset.transform, init)
@@ -174,7 +174,8 @@ def _execution_context(
     )
 
 
-def _memory_budget(settings: MemorySettings, method: Method, classes: int) -> MemoryBudget:
+def memory_budget(settings: MemorySettings, method: Method, classes: int) -> MemoryBudget:
+    """Return the rule for the number of exemplars that the settings ask for, and the method uses."""
     if method.memory == "none":
         return NoBudget()
     if method.memory == "all":
@@ -205,6 +206,6 @@ def expected_record(config: RunConfig, like: Record) -> tuple[ConfiguredMethod, 
         else like.class_order
     )
     sizes = chosen_sizes(config, len(like.class_order))
-    budget = recorded_budget(_memory_budget(config, configured.method, sum(sizes)))
+    budget = recorded_budget(memory_budget(config, configured.method, sum(sizes)))
     settings |= {"memory": budget, "data_fingerprint": like.config["data_fingerprint"]}
     return configured, like.model_copy(update={"config": settings, "class_order": order, "task_sizes": [*sizes]})

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import App, Parameter
 from rich.table import Table as RichTable
 
-from ssil.cli.grid import DataRoot, DryRun, Jobs, Out, ReadOnly, Threads
+from ssil.cli.grid import DataRoot, DryRun, EpochScale, EqualImages, Jobs, Out, Profile, ReadOnly, Threads
 from ssil.cli.terminal import console, table
 from ssil.core.errors import UserError
 
@@ -29,8 +29,9 @@ claims.md and claims.csv; with --claims or --quick to files of their own, such
 as claims-13,14.csv.
 
 Presets for --data: glyphs (synthetic, needs no download), cifar100,
-cifar100-uneven, omniglot, or at the paper's scale imagenet, landmark-v2-1k,
-landmark-v2-10k; or a file of your own, like those in
+cifar100-full and cifar100-full-20 (all images, each method on the same part of
+its own schedule), cifar100-uneven, omniglot, or at the paper's scale imagenet,
+landmark-v2-1k, landmark-v2-10k; or a file of your own, like those in
 src/ssil/reproduction/preset_files/.
 
 Examples:
@@ -54,6 +55,9 @@ def claims(
         bool,
         Parameter(negative="", show_default=False, help=f"by default one seed, and the core claims {QUICK}"),
     ] = False,
+    profile: Profile = None,
+    epoch_scale: EpochScale = None,
+    equal_images: EqualImages = False,
     jobs: Jobs = 1,
     threads: Threads = None,
     out: Out = Path("runs/paper"),
@@ -69,7 +73,8 @@ def claims(
     from ssil.reproduction.paper_claims import CLAIMS, check
     from ssil.reproduction.presets import find_preset
 
-    preset, asked = find_preset(data), [claim for claim in CLAIMS if claim.number in numbers]
+    preset = find_preset(data).varied(profile, epoch_scale, equal_images)
+    asked = [claim for claim in CLAIMS if claim.number in numbers]
     needed = cells(preset.with_data_root(data_root), [need for claim in asked for need in claim.needs], range(count))
     complete = read_only or run_missing(needed, out, jobs, dry_run, threads=threads)
     if dry_run:

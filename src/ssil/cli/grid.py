@@ -55,6 +55,17 @@ ReadOnly = Annotated[bool, Parameter(negative="", show_default=False, help="run 
 Out = Annotated[Path, Parameter(help="the directory of the runs and of the results made from them")]
 DataRoot = Annotated[Path | None, Parameter(help="the directory of downloaded data sets (default: $SSIL_DATA)")]
 
+EpochScale = Annotated[
+    float | None, Parameter(help="every method trains for this part of its own schedule, such as 0.2")
+]
+Profile = Annotated[
+    Literal["paper", "official"] | None, Parameter(help="the paper's settings (default), or its authors' code's")
+]
+EqualImages = Annotated[
+    bool,
+    Parameter(negative="", show_default=False, help="every rival trains until it has seen SS-IL's number of images"),
+]
+
 RAY = Group("On a Ray cluster", sort_key=1)
 
 
@@ -67,6 +78,7 @@ def grid(
     jobs: Jobs = 1,
     threads: Threads = None,
     part: Part = None,
+    epoch_scale: EpochScale = None,
     dry_run: DryRun = False,
     on: Annotated[Literal["ray"] | None, Parameter(group=RAY, help="run on a cluster instead of --jobs here")] = None,
     address: Annotated[
@@ -85,7 +97,8 @@ def grid(
     from ssil.cli.grid_display import run_missing, seed_table  # imports torch
 
     cluster = _cluster(on, jobs, address=address, cpus=cpus, gpus=gpus, retries=retries)
-    root, cells = out or Path("runs") / spec.stem, select_part(read_grid(spec), part)
+    changes = {} if epoch_scale is None else {"epoch_scale": epoch_scale}
+    root, cells = out or Path("runs") / spec.stem, select_part(read_grid(spec, changes), part)
     if root.exists() and not root.is_dir():
         raise UserError(f"out: {root} is a file; give a directory")
     complete = run_missing(cells, root, jobs, dry_run, cluster, threads)

@@ -91,7 +91,7 @@ def _run_all(
 def _print_plan(cells: Sequence[Cell], done: int, known: Mapping[Cell, float], root: Path, jobs: int) -> None:
     """Print the command and the expected time of each run, and the time of all."""
     screen = console()
-    if cells and not known and (guess := probe(cells[0])):
+    if cells and not known and (guess := _guessed(cells[0])):
         known = {cells[0]: guess}
     for cell in cells:
         time_needed = expected_seconds(cell, known)
@@ -100,6 +100,15 @@ def _print_plan(cells: Sequence[Cell], done: int, known: Mapping[Cell, float], r
     total = remaining_seconds(dict.fromkeys(cells, 0.0), known, jobs)
     cost = f"about {duration(total)}, {jobs} at once" if total is not None else "their duration is unknown"
     screen.print(f"{done} of {done + len(cells)} runs are done" + (f"; the others: {cost}" if cells else ""))
+
+
+def _guessed(cell: Cell) -> float | None:
+    """Return a forecast of a cell's seconds; if the cell can't be tried, such as without its data, say why."""
+    try:
+        return probe(cell)
+    except UserError as error:
+        print(f"no forecast: {printable(error)}", file=sys.stderr)
+        return None
 
 
 class GridProgress(GridObserver):

@@ -8,13 +8,15 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from cyclopts import App, Parameter
 from rich.table import Table as RichTable
 
-from ssil.cli.grid import DataRoot, DryRun, Jobs, Out, ReadOnly, Threads
+from ssil.cli.grid import DataRoot, DryRun, EpochScale, EqualImages, Jobs, Out, Profile, ReadOnly, Threads
 from ssil.cli.terminal import console, table
 from ssil.core.errors import UserError, did_you_mean
 
 if TYPE_CHECKING:
+    from ssil.benchmark.grid.cells import Cell
     from ssil.reporting.text_tables import Table
     from ssil.reproduction.evidence import Evidence, Need
+    from ssil.reproduction.paper_scenarios import Condition
     from ssil.reproduction.presets import Preset
     from ssil.reproduction.tables_and_figures import Item
 
@@ -27,13 +29,20 @@ that a laptop can learn replace the paper's, with the same T: CIFAR-100 for
 ImageNet, CIFAR-100 with an uneven number of images per class for
 Landmark-v2-1K, Omniglot's first 1,000 classes for Landmark-v2-10K (see
 docs/paper.md). Finished runs are not repeated; tables and figures are made
-from the finished runs, even if some are missing.
+from the finished runs, even if some are missing. --dry-run also prints what
+each method's training costs: images, gradient steps, seconds, and how its
+images compare with SS-IL's here and in the paper.
+
+With --profile, --epoch-scale or --equal-images, runs and tables go to a folder
+of their own beside the preset's.
 
 Examples:
   ssil paper
   ssil paper table1 --dataset imagenet --data-root path/to/data --dry-run
   ssil paper table1 fig5 --dataset imagenet --scale small --jobs 2
   ssil paper table1 --dataset landmark-v2-10k --scale small --only '*-t10-2'
+  ssil paper table1 --data cifar100-full --equal-images --dry-run
+  ssil paper table1 --dataset imagenet --profile official
   ssil paper all --data glyphs --read-only""",
 )
 
@@ -56,6 +65,9 @@ def paper(
         str | None, Parameter(help="only columns whose name matches, such as base-fixed-t10-10 or *-t10-*")
     ] = None,
     seeds: Annotated[int, Parameter(help="runs with seeds 0 to SEEDS - 1")] = 1,
+    profile: Profile = None,
+    epoch_scale: EpochScale = None,
+    equal_images: EqualImages = False,
     jobs: Jobs = 1,
     threads: Threads = None,
     out: Out = Path("runs/paper"),
@@ -69,13 +81,17 @@ def paper(
     from ssil.reproduction.presets import find_preset
 
     preset = find_preset(data or (SMALL[dataset] if scale == "small" else dataset))
+    preset = preset.varied(profile, epoch_scale, equal_images)
     chosen = _chosen(names)
     if not chosen:
         _list()
         return
-    needed = cells(preset.with_data_root(data_root), _needs(chosen, preset, only), range(seeds))
+    wanted = _needs(chosen, preset, only)
+    needed = cells(preset.with_data_root(data_root), wanted, range(seeds))
     complete = read_only or run_missing(needed, out, jobs, dry_run, threads=threads)
     if dry_run:
+        runs = list(dict.fromkeys(need.run for need in wanted))
+        _print_budgets(runs, preset, needed, out)
         return
     _write(chosen, Evidence(out, preset, tuple(range(seeds))))
     if not complete:
@@ -102,6 +118,21 @@ def _needs(items: "Iterable[Item]", preset: "Preset", only: str | None) -> "list
         there = ", ".join(dict.fromkeys(columns.values())) or "none"
         raise UserError(f"only: {only!r} names no column of these tables and figures; there are {there}")
     return wanted
+
+
+def _print_budgets(
+    runs: "Sequence[tuple[Condition, str]]", preset: "Preset", cells: "Sequence[Cell]", out: Path
+) -> None:
+    """Print what the training of each row costs, with the seconds that finished runs or a first probe forecast."""
+    from ssil.benchmark.grid.forecast import seconds_per_pass
+    from ssil.reproduction.budget_table import budget_table
+
+    if not preset.known_images:
+        console().print("budgets are not known: the preset does not state `images`, its training images of a class")
+        return
+    passes = {cell: preset.budget(*run).passes for cell, run in zip(cells, runs, strict=False)}
+    title = f"budgets on {preset.title}: training with one seed"
+    console().print(terminal_table(budget_table(preset, runs, seconds_per_pass(passes, out)), title))
 
 
 def _list() -> None:

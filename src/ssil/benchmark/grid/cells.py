@@ -62,12 +62,12 @@ def finished_record(cell: Cell, root: Path) -> Record | None:
     return record if record.summary and identity(record, configured) == identity(wanted, configured) else None
 
 
-def read_grid(path: Path) -> list[Cell]:
+def read_grid(path: Path, changes: Mapping[str, Any] | None = None) -> list[Cell]:
     """Read the cells of a grid from its TOML file, ordered by seed, and check the settings of each.
 
     `settings` (a table, or a file's path) are those of all runs. Each table of `[scenarios]` and of `[methods]` has
     settings that override them; a method's `scenarios` are those in which it is run (default: all), its `seeds` those
-    with which it is run (default: the grid's).
+    with which it is run (default: the grid's). `changes` override the settings of every run.
     """
     grid = read_toml(path)
     _refuse_unknown(path, grid)
@@ -76,7 +76,7 @@ def read_grid(path: Path) -> list[Cell]:
     seeds = _seeds(path, grid.get("seeds", [0]))
     rows = list(_rows(path, methods, scenarios or {"": {}}))
     cells = [
-        Cell(name, row, seed, override(override(shared, scenario), settings))
+        Cell(name, row, seed, override(override(override(shared, scenario), settings), changes or {}))
         for seed, (row, settings, (name, scenario), own) in product(_all_seeds(seeds, methods), rows)
         if seed in (seeds if own is None else own)
     ]

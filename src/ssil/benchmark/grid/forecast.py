@@ -3,12 +3,15 @@
 import time
 from collections.abc import Mapping
 from contextlib import suppress
+from functools import cache
+from pathlib import Path
 from statistics import fmean
 
 from ssil.benchmark.config import make_config
-from ssil.benchmark.grid.cells import Cell
+from ssil.benchmark.grid.cells import Cell, finished_record
 from ssil.benchmark.record import Record
 from ssil.benchmark.runner import RunObserver, run, share_done
+from ssil.core.errors import UserError
 from ssil.learning.task import ProgressReport
 
 
@@ -49,6 +52,22 @@ def remaining_seconds(spent: Mapping[Cell, float], known: Mapping[Cell, float], 
     return max(sum(left) / jobs, *left, 0.0) if len(left) == len(spent) else None
 
 
+def seconds_per_pass(passes: Mapping[Cell, int], root: Path) -> float | None:
+    """Return the seconds of training by forward pass of an image, of finished cells, or else of a probe of the first.
+
+    Args:
+        passes: The passes of each cell, see `TrainingBudget`.
+        root: The directory that holds the run directories.
+    """
+    done = {cell: record for cell in passes if (record := finished_record(cell, root))}
+    spent = {cell: record.summary.training_seconds for cell, record in done.items() if record.summary}
+    if not spent and passes:
+        first = next(iter(passes))
+        with suppress(UserError):  # its data may be elsewhere
+            spent = {first: guess} if (guess := probe(first)) else {}
+    return sum(spent.values()) / sum(passes[cell] for cell in spent) if spent else None
+
+
 class _Probe(RunObserver):
     """Stops a run `seconds` after its first step."""
 
@@ -71,6 +90,7 @@ class _Probe(RunObserver):
         return self.spent > self.seconds
 
 
+@cache
 def probe(cell: Cell, seconds: float = 5.0) -> float | None:
     """Return a rough forecast of a cell's seconds: train it for some `seconds`, and keep nothing of it."""
     observer = _Probe(seconds)

@@ -1,0 +1,52 @@
+"""How long a method must train to see as many images as SS-IL."""
+
+import json
+from collections.abc import Mapping, Sequence
+from functools import cache
+from math import ceil, floor
+from typing import Any
+
+from ssil.benchmark.config import make_config, override
+from ssil.benchmark.training_budget import TrainingBudget, run_budget
+from ssil.data.data_settings import DataSettings
+from ssil.learning.learning_settings import ExecutionSettings, NetworkSettings
+from ssil.learning.registry import configure
+
+UNSTRETCHED = frozenset({"ssil", "joint"})
+"""Rows whose schedule stays: SS-IL's, which is the measure, and joint training, which is no rival."""
+
+IRRELEVANT = frozenset({*DataSettings.model_fields, *NetworkSettings.model_fields, *ExecutionSettings.model_fields})
+"""Settings that change no budget, the number of images given."""
+
+
+def equal_scale(settings: Mapping[str, Any], images: Sequence[int], wanted: int) -> float:
+    """Return the `epoch_scale` under which a run sees the number of images nearest to `wanted`.
+
+    Args:
+        settings: The settings of the run.
+        images: The training images of each class.
+        wanted: The number of images to see in all.
+    """
+    whole = _epochs(settings)
+    now = counted(override(settings, {"epoch_scale": 1.0}), images).images
+    about = whole * wanted / now
+    scales = [epochs / whole for epochs in range(max(1, floor(0.9 * about)), ceil(1.1 * about) + 1)]
+    return min(
+        scales, key=lambda scale: abs(counted(override(settings, {"epoch_scale": scale}), images).images - wanted)
+    )
+
+
+def _epochs(settings: Mapping[str, Any]) -> int:
+    """Return the epochs of the method's own schedule."""
+    return configure(settings["method"].partition(",")[0], settings.get("profile", "paper")).training.epochs
+
+
+def counted(settings: Mapping[str, Any], images: Sequence[int]) -> TrainingBudget:
+    """Return what the training of a run costs, from the cache if it was counted before."""
+    decisive = {name: value for name, value in settings.items() if name not in IRRELEVANT}
+    return _counted(json.dumps(decisive, sort_keys=True), tuple(images))
+
+
+@cache
+def _counted(settings: str, images: tuple[int, ...]) -> TrainingBudget:
+    return run_budget(make_config(json.loads(settings)), images)
