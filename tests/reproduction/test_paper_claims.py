@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
+from math import nan
 from pathlib import Path
 from typing import Any
 
@@ -151,6 +152,11 @@ def test_without_separation_new_scores_are_above_old_ones_at_every_t(gap: float)
     facts = WORLD["CE+TKD (replay)"]
     second = replace(facts, gap=gap, gap_rise=0.0)
     assert verdicts(CLAIMS[7], WORLD | {"CE+TKD (replay)": replace(facts, second=second)}) == {Verdict.FAILS}
+
+
+def test_records_without_score_gaps_are_not_enough() -> None:
+    """As those of version 1."""
+    assert verdicts(CLAIMS[7], WORLD | {"CE-SS": replace(SS, gap=nan)}) == {Verdict.UNCLEAR}
 
 
 def test_equal_mean_scores_are_not_equal_probabilities() -> None:

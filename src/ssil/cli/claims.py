@@ -26,7 +26,8 @@ the interval is widened for k (Holm). docs/paper.md states the rule of each.
 
 Finished runs are not repeated. The findings are written beside them, to
 claims.md and claims.csv; with --claims or --quick to files of their own, such
-as claims-13,14.csv.
+as claims-13-14.csv. Numbers marked "beside" do not count. SS is the separated
+softmax, T the number of tasks, t one of them.
 
 Presets for --data: glyphs (synthetic, needs no download), cifar100,
 cifar100-full and cifar100-full-20 (all images, each method on the same part of
