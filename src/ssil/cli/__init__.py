@@ -55,6 +55,7 @@ COMMANDS = {
     "Methods and data": {
         "methods": "List the methods, or show the options and settings of one.",
         "check": "Check a method of your own as the built-in ones are checked.",
+        "weights": "List the pretrained weights that `--init` knows by name.",
         "datasets": "List the data sets.",
         "data": "Prepare, check and look at data sets of image files.",
         "scenarios": "List the 60 scenarios of the paper.",
