@@ -2,33 +2,12 @@
 
 import pytest
 import torch
-from torch import Tensor
-from torch.nn import functional as F
 
+from literal_lite0 import LiteralLite0
 from ssil.core.errors import UserError
 from ssil.nn.heads import LinearHead
 from ssil.nn.network import Network, build, folded
 from ssil.nn.pretrained import Pretrained, load_backbone
-
-LITE0 = """
-0.0 k3 s1 e1 32->16
-1.0 k3 s2 e6 16->24
-1.1 k3 s1 e6 24->24
-2.0 k5 s2 e6 24->40
-2.1 k5 s1 e6 40->40
-3.0 k3 s2 e6 40->80
-3.1 k3 s1 e6 80->80
-3.2 k3 s1 e6 80->80
-4.0 k5 s1 e6 80->112
-4.1 k5 s1 e6 112->112
-4.2 k5 s1 e6 112->112
-5.0 k5 s2 e6 112->192
-5.1 k5 s1 e6 192->192
-5.2 k5 s1 e6 192->192
-5.3 k5 s1 e6 192->192
-6.0 k3 s1 e6 192->320
-"""
-"""The blocks of Lite0: stage and number, kernel, stride, expansion, channels."""
 
 
 def made(name: str = "efficientnet_lite0", final_relu: bool = True) -> Network:
@@ -43,53 +22,12 @@ def made(name: str = "efficientnet_lite0", final_relu: bool = True) -> Network:
     return network
 
 
-class Literal:
-    """Lite0 as the list of its blocks."""
-
-    def __init__(self, network: Network) -> None:
-        self.tensors = network.backbone.state_dict()
-
-    def conv_norm(self, name: str, x: Tensor, stride: int, groups: int = 1) -> Tensor:
-        kernel = self.tensors[f"{name}.conv.weight"]
-        x = F.conv2d(self.padded(x, kernel.shape[-1], stride), kernel, stride=stride, groups=groups)
-        mean, variance, scale, shift = (
-            self.tensors[f"{name}.norm.{part}"][:, None, None]
-            for part in ("running_mean", "running_var", "weight", "bias")
-        )
-        normalised: Tensor = (x - mean) / torch.sqrt(variance + 0.001) * scale + shift
-        return normalised
-
-    def padded(self, x: Tensor, kernel: int, stride: int) -> Tensor:
-        """Zeros around the map, one by one, first at the end, until the last window fits."""
-        for dimension in (2, 3):
-            windows = -(-x.shape[dimension] // stride)
-            at_end = True
-            while x.shape[dimension] < (windows - 1) * stride + kernel:
-                zeros = torch.zeros_like(x.narrow(dimension, 0, 1))
-                x = torch.cat([x, zeros] if at_end else [zeros, x], dimension)
-                at_end = not at_end
-        return x
-
-    def __call__(self, images: Tensor) -> Tensor:
-        x = self.conv_norm("stem", images, 2).clamp(0, 6)
-        for line in LITE0.split("\n")[1:-1]:
-            place, _, stride, expansion, channels = line.split()
-            inputs, outputs = map(int, channels.split("->"))
-            hidden = x
-            if expansion != "e1":
-                hidden = self.conv_norm(f"stages.{place}.expand", x, 1).clamp(0, 6)
-            hidden = self.conv_norm(f"stages.{place}.depthwise", hidden, int(stride[1]), hidden.shape[1]).clamp(0, 6)
-            change = self.conv_norm(f"stages.{place}.project", hidden, 1)
-            x = x + change if inputs == outputs and stride == "s1" else change
-        return self.conv_norm("last", x, 1)
-
-
 @pytest.mark.parametrize("size", [64, 45], ids=["even", "odd at every stage"])
 def test_it_computes_what_the_list_of_its_blocks_says(size: int) -> None:
     network = made()
     images = torch.randn(2, 3, size, size, generator=torch.Generator().manual_seed(2)).double()
     features, stages = network.backbone(images)
-    last = Literal(network)(images)
+    last = LiteralLite0(network.backbone.state_dict())(images)
     torch.testing.assert_close(stages[-1], last)
     torch.testing.assert_close(features, last.clamp(0, 6).mean((2, 3)))
 

@@ -9,6 +9,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 
+from literal_lite0 import LiteralLite0, package_name
 from ssil.core.errors import UserError
 from ssil.nn import weights
 from ssil.nn.heads import LinearHead
@@ -36,6 +37,15 @@ def test_an_entry_says_what_its_file_is(entry: NamedWeights) -> None:
     assert torch.equal(ours["stages.0.0.project.norm.running_var"], theirs["_blocks.0._bn2.running_var"])
     assert torch.equal(ours["last.norm.bias"], theirs["_bn1.bias"])
     assert entry.installed
+
+
+def test_the_network_computes_what_the_packages_tensors_say() -> None:
+    network = build(LITE0.backbone, LinearHead, 3, "batch", torch.Generator(), init=Pretrained("f", LITE0.tensors()))
+    images = torch.randn(2, 3, 64, 64, generator=torch.Generator().manual_seed(0)).double()
+    expected = LiteralLite0({name: tensor.double() for name, tensor in LITE0.package_tensors().items()}, package_name)
+    features, _ = network.double().eval().backbone(images)
+    torch.testing.assert_close(features, expected(images).clamp(0, 6).mean((2, 3)))
+    assert features.std() > 0.1
 
 
 def test_the_code_of_the_package_is_not_imported() -> None:
