@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 
 import pytest
 import torch
@@ -34,7 +35,7 @@ from ssil.learning import stages
 from ssil.learning.batches import Pool, Replay
 from ssil.learning.engine import learn, start
 from ssil.learning.memory import Memory
-from ssil.learning.method import Method, Stage, StepPosition
+from ssil.learning.method import Method, Phase, Stage, StepPosition
 from ssil.learning.model_state import initial_network
 from ssil.learning.snapshot import MAIN, Scorer, TaskState
 from ssil.nn.heads import LinearHead
@@ -349,3 +350,42 @@ def test_a_plan_of_stages_alone_is_done(plan: RunSetup) -> None:
     assert (progress.phase, progress.losses) == (1, {})
     expected = initial_network(method(), plan.stream.tasks[0].classes, plan.context)
     assert all(map(torch.equal, weights(snapshot.network), weights(expected)))
+
+
+def freeze_the_stem(state: TaskState) -> None:
+    state.network.backbone.get_submodule("stem").requires_grad_(False)
+
+
+@pytest.mark.parametrize("before", [(), (phase("early", trained="head"),)])
+def test_a_stage_that_freezes_is_refused(plan: RunSetup, before: tuple[Phase, ...]) -> None:
+    reason = (
+        r"method: stage 'freeze' sets requires_grad of backbone\.stem\.conv\.weight to False, .* Phase\(frozen=...\)"
+    )
+    with pytest.raises(UserError, match=reason):
+        learn_first(plan, method(*before, Stage("freeze", freeze_the_stem), phase("main")))
+
+
+def test_frozen_parts_of_a_phase_stay_as_they_are(plan: RunSetup) -> None:
+    ends: dict[str, Network] = {}
+    parts = phase("first"), phase("second", frozen=("backbone.stem", "backbone.stages.0")), phase("third")
+    learn_first(plan, method(*parts), ends)
+    first, second, third = (state(ends[name]) for name in ("first", "second", "third"))
+    kept = {name for name, value in first.items() if torch.equal(value, second[name])}
+    assert kept == {name for name in first if name.startswith(("backbone.stem.", "backbone.stages.0."))}
+    assert not any(torch.equal(value, third[name]) for name, value in second.items())
+
+
+def test_an_unknown_part_can_not_be_frozen(plan: RunSetup) -> None:
+    with pytest.raises(UserError, match=r"phase 'main' freezes 'backbone\.layer1', which is no part; its network has"):
+        learn_first(plan, method(phase("main", frozen=("backbone.layer1",))))
+
+
+def test_parameters_that_a_backbone_freezes_are_never_trained(plan: RunSetup, tmp_path: Path) -> None:
+    body = "from ssil.testing.small_stream import backbone\n\n\ndef mine(*given):\n    made = backbone(*given)\n"
+    (tmp_path / "mine.py").write_text(f"{body}    made.stem.requires_grad_(False)\n    return made\n")
+    given = replace(plan, context=replace(plan.context, backbone=f"{tmp_path / 'mine.py'}:mine"))
+    ends: dict[str, Network] = {}
+    learn_first(given, method(phase("first"), phase("second", trained="head"), phase("third")), ends)
+    first, third = state(ends["first"]), state(ends["third"])
+    kept = {name for name in dict(ends["first"].named_parameters()) if torch.equal(first[name], third[name])}
+    assert kept == {"backbone.stem.conv.weight", "backbone.stem.norm.weight", "backbone.stem.norm.bias"}

@@ -260,6 +260,20 @@ def test_a_method_that_learns_nothing_is_tried_no_further() -> None:
     assert found["the_teacher_is_not_changed"].outcome is CheckOutcome.NOT_RUN
 
 
+def freezing(training: Training) -> Method:
+    """Freezing: a stage freezes the network, which the phase after it would undo."""
+    sound_plan = fine_tuning(training).plan
+
+    def freeze(state: TaskState) -> None:
+        state.network.requires_grad_(False)
+
+    return Method(lambda classes: (Stage("freeze", freeze), *sound_plan(classes)), LinearHead)
+
+
+def test_a_stage_that_freezes_is_told_the_way() -> None:
+    assert "Phase(frozen=...)" in results(freezing)["learns_a_stream_of_uneven_tasks"].reason
+
+
 def test_check_method_lists_what_failed() -> None:
     with pytest.raises(
         AssertionError, match=r"(?s)1 of 16 checks failed:\n- a_task_of_one_class_is_learnt: of task 2 "

@@ -118,7 +118,8 @@ class FrozenBackbone(WholeNetwork):
         return self.network.backbone
 
     def _on(self, backbone: Backbone, snapshot: Snapshot) -> Snapshot:
-        return replace(snapshot, network=Network(backbone, snapshot.network.head).eval())
+        fixed = tuple(name for name in snapshot.network.fixed if name.startswith("head."))
+        return replace(snapshot, network=Network(backbone, snapshot.network.head, fixed).eval())
 
     def _checked_features(self, image: ImageFile) -> Tensor:
         assert image.features

@@ -1,5 +1,7 @@
 """Learning one task: `(snapshot, memory) + task -> snapshot`. Nothing is read from or written to disk."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass, replace
 
@@ -66,7 +68,8 @@ def learn(
         progress.phase, progress.epoch, progress.step = progress.phase + 1, 0, 0
         progress.momentum, progress.scaler = {}, None
     for name, scorer in progress.scorers.items():
-        _fit(name, scorer, learner.scorer_state())
+        with learner.flags_are_kept(f"scorer {name!r}"):
+            _fit(name, scorer, learner.scorer_state())
     learner.synchronise()
     return freeze(progress.network, task.classes, progress.scorers)
 
@@ -98,7 +101,8 @@ class _TaskLearner:
     def run(self, part: Phase | Stage, observer: Observer) -> None:
         """Run a phase, from where it was left, or a stage."""
         if isinstance(part, Stage):
-            part.run(self.state(part.name))
+            with self.flags_are_kept(f"stage {part.name!r}"):
+                part.run(self.state(part.name))
             self.synchronise()
         else:
             self._train(part, observer)
@@ -119,6 +123,17 @@ class _TaskLearner:
             self.progress.network = initial_network(self.method, self.task.classes, self.context)
         elif phase.start == "previous":
             self.progress.network = _grown_network(self.method, self.snapshot, self.task, self.context)
+
+    @contextmanager
+    def flags_are_kept(self, where: str) -> Iterator[None]:
+        """Raise UserError if parameters are frozen within the context, which the next phase would undo."""
+        network = self.progress.network
+        before = {name for name, parameter in network.trainable(network).named_parameters() if parameter.requires_grad}
+        yield
+        after = {name for name, parameter in self.progress.network.named_parameters() if not parameter.requires_grad}
+        if frozen := sorted(before & after):
+            undone = f"{where} sets requires_grad of {frozen[0]} to False, which the next phase would undo"
+            raise UserError(f"method: {undone}; name what a phase is not to train in Phase(frozen=...)")
 
     def synchronise(self) -> None:
         """Give all processes the first one's model: batch statistics differ, as each sees its own share of a batch."""

@@ -77,6 +77,8 @@ class Phase:
     trained: Literal["network", "head", "scorer"] = "network"
     """The part of the model to train; the rest is frozen and in eval mode. A scorer is trained on the network's outputs
     under the test transform."""
+    frozen: tuple[str, ...] = ()
+    """Parts of the network, such as "backbone.stem", that are frozen and in eval mode although `trained` has them."""
     keep_as: str | None = None
     """The name under which later phases can use the resulting model as a teacher."""
     gradients: Hook | None = None

@@ -62,8 +62,21 @@ class Trainer:
         network.requires_grad_(False).train(self.phase.trained == "network")
         for other in self.progress.scorers.values():
             other.requires_grad_(False)
-        parts: dict[str, nn.Module] = {"network": network, "head": network.head, "scorer": scorer}
-        return parts[self.phase.trained].requires_grad_(True)
+        if self.trains_scorer:
+            return scorer.requires_grad_(True)
+        trained = network if self.phase.trained == "network" else network.head
+        network.trainable(trained)
+        for name in self.phase.frozen:
+            self._submodule(name).requires_grad_(False).eval()
+        return trained
+
+    def _submodule(self, name: str) -> nn.Module:
+        try:
+            return self.progress.network.get_submodule(name)
+        except AttributeError:
+            parts = ", ".join(name for name, _ in self.progress.network.named_modules() if name.count(".") == 1)
+            known = f"its network has {parts}"
+            raise UserError(f"method: phase {self.phase.name!r} freezes {name!r}, which is no part; {known}") from None
 
     def _optimizer(self) -> Sgd:
         """Return the optimiser, with the momentum of an interrupted phase."""

@@ -8,8 +8,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.fusion import fuse_conv_bn_eval
 
-from ssil.core.errors import UserError
 from ssil.nn.backbones import find_backbone
+from ssil.nn.construction import constructed, refuse_unset
 from ssil.nn.heads import Head, LinearHead
 from ssil.nn.initialization import initialise
 from ssil.nn.pretrained import Pretrained, load_backbone
@@ -26,12 +26,13 @@ class Output(NamedTuple):
 
 
 class Network(nn.Module):
-    """A backbone and a head."""
+    """A backbone and a head; parameters named in `fixed` are never trained."""
 
-    def __init__(self, backbone: Backbone, head: Head):
+    def __init__(self, backbone: Backbone, head: Head, fixed: tuple[str, ...] = ()):
         super().__init__()
         self.backbone = backbone
         self.head = head
+        self.fixed = fixed
 
     def forward(self, images: Tensor) -> Output:
         """Return logits, features and stage maps of images (B, C, H, W)."""
@@ -44,7 +45,14 @@ class Network(nn.Module):
         """Return a trainable copy whose head has `new` more classes."""
         grown = deepcopy(self)
         grown.head = self.head.grow(new, generator)
-        return grown.requires_grad_(True).train()
+        return grown.trainable(grown).train()
+
+    def trainable(self, part: nn.Module) -> Self:
+        """Let gradients flow to the whole network, its head or its backbone, except for `fixed` parameters."""
+        part.requires_grad_(True)
+        for name in self.fixed:
+            self.get_parameter(name).requires_grad_(False)
+        return self
 
     def headless(self) -> "Network":
         """Return the same backbone with a head without classes, to compute features only.
@@ -74,6 +82,8 @@ def build(
 ) -> Network:
     """Return a new network without classes, in channels-last memory format.
 
+    Parameters whose `requires_grad` the constructor of the backbone or the head sets to False are never trained.
+
     Args:
         backbone: The backbone's name, see `find_backbone`.
         head: Creates the head for features of the given width.
@@ -89,17 +99,14 @@ def build(
     torch.Size([2, 10])
     """
     make = find_backbone(backbone)
-    with torch.device("meta"):  # no memory and no random number before the generator's own
-        body = make(in_channels, norm, final_relu)
-    if not isinstance(body, Backbone):
-        raise UserError(f"backbone: {backbone} made a {type(body).__name__}; let it return an ssil.Backbone")
-    # As `to_empty`, which would import sympy, and that takes most of a second.
-    body._apply(lambda tensor: torch.empty(tensor.shape, dtype=tensor.dtype))  # type: ignore[no-untyped-call]
+    body = constructed(lambda: make(in_channels, norm, final_relu), backbone)
     replace_unsafe_convolutions(body)
     initialise(body, generator)
+    refuse_unset(body)
     if init:
         load_backbone(body, init)
     network = Network(body, head(body.width))
+    network.fixed = tuple(name for name, own in network.named_parameters() if not own.requires_grad)
     network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]  # the stubs lack this argument
     return network
 
