@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from ssil.core.errors import UserError
-from ssil.core.network_input import NetworkInput
+from ssil.core.network_input import GREY_MEAN, GREY_STD, NetworkInput
 from ssil.core.settings import Positive, Rate, Settings, setting, validated
 from ssil.data.image_index import Preprocessing
 
@@ -36,7 +36,7 @@ class ClassifierSettings(Settings):
     def preprocessing(self) -> Preprocessing:
         """Return the preprocessing of images."""
         colour = Preprocessing(self.image_size, 3, "auto", self.flip)
-        grey = Preprocessing(self.image_size, 1, "auto", self.flip, (0.5,), (0.25,))
+        grey = Preprocessing(self.image_size, 1, "auto", self.flip, GREY_MEAN, GREY_STD)
         return (grey if self.grey else colour).for_weights(self.input).resolved()
 
     def configured(self) -> "ConfiguredMethod":

@@ -19,11 +19,12 @@ from ssil.classifier import model_files, model_tensors
 from ssil.classifier.classifier_settings import ClassifierSettings, make_settings
 from ssil.classifier.image_file import ImageFile, ImagesByClass
 from ssil.classifier.prediction import Classifier, execution_context
-from ssil.classifier.versions import EXEMPLARS, HOLDOUT, IMAGES, MODEL, WEIGHTS, History, VersionedDirectory
+from ssil.classifier.versions import EXEMPLARS, HOLDOUT, IMAGES, History, VersionedDirectory
 from ssil.core import __version__
 from ssil.core.classes import ClassTable
 from ssil.core.errors import UserError, one_line
 from ssil.core.files import checksum, flush_folder, temporary, write_atomic
+from ssil.core.model_layout import MODEL, WEIGHTS
 from ssil.core.samples import Samples
 from ssil.core.tensor_files import pack
 from ssil.data.resident_images import Resident

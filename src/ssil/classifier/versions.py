@@ -12,9 +12,9 @@ from typing import Any
 from ssil.classifier.model_files import FORMAT, read_checked_json, refuse_special_files, walk, write_checked_json
 from ssil.core.errors import UserError
 from ssil.core.files import LOCK, checksum, locked, temporary
+from ssil.core.model_layout import CURRENT, MODEL, VERSIONS, version_folder
 
-CURRENT, MODEL, WEIGHTS = "current.json", "model.json", "weights.safetensors"
-IMAGES, VERSIONS = "pictures", "versions"
+IMAGES = "pictures"
 EXEMPLARS, HOLDOUT = "exemplars", "quiz"
 """The keys of both kinds of kept images in model.json."""
 UNFINISHED = (f".{CURRENT}.part", f"{VERSIONS}/.*.part", f"{VERSIONS}/*/.*.part")
@@ -90,7 +90,7 @@ class VersionedDirectory:
 
     def version(self, number: int) -> Path:
         """Return the folder of a version."""
-        return self.folder / VERSIONS / f"{number:04d}"
+        return self.folder / VERSIONS / version_folder(number)
 
     @contextmanager
     def writing(self) -> Iterator[None]:

@@ -10,7 +10,12 @@ Interpolation = Literal["bilinear", "bicubic"]
 Fraction = Annotated[float, Field(gt=0, le=1)]
 Values = tuple[Annotated[float, Field(allow_inf_nan=False)], ...]
 IMAGENET_MEAN, IMAGENET_STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
+GREY_MEAN, GREY_STD = (0.5,), (0.25,)
 MAX_SIZE = 2048
+MIN_CROP_SIZE = 128
+"""From this size on, images are photographs, of which training sees random crops."""
+CENTRE = 224 / 256
+"""The fraction of the short side in a test view of a photograph: as if resized to 256 and cropped to 224."""
 
 
 class NetworkInput(Settings):
@@ -49,3 +54,13 @@ class NetworkInput(Settings):
             return f"(x - {levels[0]:g}) / {levels[-1]:g} of 0..255"
         mean, std = (" ".join(f"{value:g}" for value in values) for values in (self.mean, self.std))
         return f"mean {mean}, deviation {std} of 0..1"
+
+
+def usual_input(size: int, grey: bool) -> NetworkInput:
+    """Return the input of a network that was trained here on images of the user's own, from random weights.
+
+    >>> usual_input(64, grey=True).normalisation, usual_input(224, grey=False).crop
+    ('mean 0.5, deviation 0.25 of 0..1', 0.875)
+    """
+    mean, std = (GREY_MEAN, GREY_STD) if grey else (IMAGENET_MEAN, IMAGENET_STD)
+    return NetworkInput(size=size, mean=mean, std=std, crop=CENTRE if size >= MIN_CROP_SIZE else 1.0)

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from math import exp, log, sqrt
 
+from ssil.core.network_input import CENTRE
 from ssil.data.decode import Box
-from ssil.data.image_index import CENTRE
 
 CROP_TRIES = 10
 CROP_NUMBERS = 2 * CROP_TRIES + 2

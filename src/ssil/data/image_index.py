@@ -13,7 +13,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ssil.core.errors import UserError, did_you_mean
-from ssil.core.network_input import IMAGENET_MEAN, IMAGENET_STD, Interpolation, NetworkInput
+from ssil.core.network_input import (
+    CENTRE,
+    IMAGENET_MEAN,
+    IMAGENET_STD,
+    MIN_CROP_SIZE,
+    Interpolation,
+    NetworkInput,
+)
 
 Bytes = bytes | memoryview
 Flags = NDArray[np.bool_]
@@ -21,10 +28,7 @@ Labels = NDArray[np.int64]
 Rows = NDArray[np.int64]
 """Positions of images in a source."""
 
-MIN_CROP_SIZE = 128
 MAX_FILE_BYTES = 1 << 30
-CENTRE = 224 / 256
-"""The fraction of the short side in a test view of a photograph: as if resized to 256 and cropped to 224."""
 
 
 class Remark(NamedTuple):

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from ssil.core.errors import UserError
 from ssil.core.files import checksum
 from ssil.core.network_input import NetworkInput
+from ssil.nn.own_models import find_own_model
 from ssil.nn.pretrained import Pretrained, find_pretrained, read_pretrained
 from ssil.nn.weights import NAMED_WEIGHTS
 
@@ -61,8 +62,8 @@ class WeightsFile:
 
 
 def find_first_weights(name: str) -> FirstWeights:
-    """Return the weights of this name (see `ssil weights`), path or hub name; a file is not opened yet."""
-    return NAMED_WEIGHTS.get(name) or WeightsFile(name)
+    """Return the weights of this name (see `ssil weights`), directory, file or hub name; no tensor is read yet."""
+    return NAMED_WEIGHTS.get(name) or find_own_model(name) or WeightsFile(name)
 
 
 def read_first_weights(weights: FirstWeights) -> Pretrained:
@@ -84,5 +85,9 @@ def decided_settings(weights: FirstWeights, given: Mapping[str, Any]) -> dict[st
     wanted = given.get("backbone", weights.backbone)
     if weights.backbone and wanted != weights.backbone:
         raise UserError(f"backbone: the weights {weights.name} are not of {wanted}; leave out --backbone")
+    if weights.backbone and ".py:" in weights.backbone and "backbone" not in given:
+        raise UserError(
+            f"backbone: {weights.name} names code of its own; if you trust it, say --backbone {weights.backbone}"
+        )
     decided = {"backbone": weights.backbone, "input": weights.input}
     return {name: value for name, value in decided.items() if value is not None}
