@@ -182,7 +182,7 @@ def memory_budget(settings: MemorySettings, method: Method, classes: int) -> Mem
         return UnlimitedBudget()
     if settings.memory_per_class:
         return GrowingBudget(settings.memory_per_class)
-    total = settings.memory or 20 * classes
+    total = 20 * classes if settings.memory is None else settings.memory
     if total < classes:
         raise UserError(f"memory: {total} is less than one exemplar for each of {classes} classes; give at least that")
     return FixedBudget(total)

@@ -102,6 +102,8 @@ def run(config: RunConfig, observer: RunObserver | None = None) -> Record:
             with _telling_what_is_kept(config.out, len(state.record.tasks)):
                 tasks.run(task)
             observer.learnt(state.record)
+            if task is not setup.stream.tasks[-1] and any(total(fabric, [observer.should_stop()])):
+                raise KeyboardInterrupt  # a task without training steps ends before it can be stopped inside
         observer.finished(state.records)
         return state.record
 

@@ -69,7 +69,7 @@ def _description(recipe: Recipe) -> RenderableType:
         f"[bold]{recipe.name}[/]\n{escape(text)}\n\nNeeds: {escape(_needs_text(recipe))}.\n",
         Group(options, "") if recipe.options else Group(),
         Group(explained, "") if meanings else Group(),
-        Group(profiles, ""),
+        Group(profiles, "") if profiles.row_count else Group(),
     )
 
 
@@ -96,8 +96,11 @@ def _needs_text(recipe: Recipe) -> str:
     needs = _needs(recipe)
     if needs is None:
         return "depends on its options"
-    memory = {"none": "no exemplars", "budget": "exemplars", "all": "all images of all tasks"}[needs.memory]
+    memory = {"none": "no exemplars (no image is kept)", "budget": "exemplars", "all": "all images of all tasks"}[
+        needs.memory
+    ]
     parts = {
+        "no training": not needs.training,
         "a teacher": needs.teacher,
         "held-out images": needs.held_out,
         f"post-processing ({', '.join(needs.post_processing)})": bool(needs.post_processing),
@@ -106,8 +109,13 @@ def _needs_text(recipe: Recipe) -> str:
 
 
 def _settings_by_profile(recipe: Recipe) -> dict[str, list[Any]]:
-    """Return each training setting, and each option that a profile changes, with its values in `PROFILES`."""
-    training = {entry.name: entry.default for entry in fields(Training) if entry.name != "increments"}
+    """Return each training setting, and each option that a profile changes, with its values in `PROFILES`.
+
+    A method without training has no training settings.
+    """
+    needs = _needs(recipe)
+    trained = [entry for entry in fields(Training) if needs is None or needs.training]
+    training = {entry.name: entry.default for entry in trained if entry.name != "increments"}
     defaults = training | {option: default for option, (_, default) in recipe.options.items()}
     columns = [defaults | recipe.settings(profile) for profile in PROFILES]
     rows = {setting: [column[setting] for column in columns] for setting in defaults}

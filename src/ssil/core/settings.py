@@ -11,6 +11,8 @@ LARGEST_COUNT, LARGEST_RATE = 2**31 - 1, 1e30
 """Bounds far above all that is of use, and below what tensors' sizes and single precision can hold."""
 Positive = Annotated[int, Field(ge=1, le=LARGEST_COUNT)]
 """A whole number, 1 or more."""
+NotNegative = Annotated[int, Field(ge=0, le=LARGEST_COUNT)]
+"""A whole number, 0 or more."""
 Rate = Annotated[float, Field(gt=0, le=LARGEST_RATE, allow_inf_nan=False)]
 """A finite number above 0."""
 

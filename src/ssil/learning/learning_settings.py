@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
-from ssil.core.settings import LARGEST_RATE, Positive, Rate, Settings, setting
+from ssil.core.settings import LARGEST_RATE, NotNegative, Positive, Rate, Settings, setting
 
 EpochScale = Annotated[float, Field(gt=0, le=1000)]
 """A factor of epochs."""
@@ -16,7 +16,9 @@ EpochScale = Annotated[float, Field(gt=0, le=1000)]
 class MemorySettings(Settings, group="Memory"):
     """How many exemplars are kept, and which."""
 
-    memory: Positive | None = setting(None, "exemplars in all (default: 20 times the number of classes)", resolved=True)
+    memory: NotNegative | None = setting(
+        None, "exemplars in all (default: 20 times the number of classes); 0 for methods that keep none", resolved=True
+    )
     memory_per_class: Positive | None = setting(
         None, "exemplars per class, however many classes there are", resolved=True
     )

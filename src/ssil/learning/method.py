@@ -107,6 +107,8 @@ class Requirements:
     """What a method needs beside the new images, and what it does after its main phase."""
 
     memory: Literal["none", "budget", "all"]
+    training: bool
+    """Whether any phase trains; without one, only statistics of features are computed."""
     teacher: bool
     held_out: bool
     post_processing: tuple[str, ...]
@@ -139,6 +141,7 @@ class Method:
         scorer = type(self.scorers[MAIN]())
         return Requirements(
             self.memory,
+            training=bool(phases),
             teacher=any(phase.teachers for phase in phases),
             held_out=any(phase.trained == "scorer" for phase in phases),
             post_processing=(
@@ -148,9 +151,14 @@ class Method:
         )
 
     def after_main(self) -> TaskPlan:
-        """Return what follows the phase called "main", or else the first phase, in the plan of a second task."""
+        """Return what follows the phase called "main", or else the first phase, in the plan of a second task.
+
+        Of a plan without phases that is all.
+        """
         parts = self._second_plan()
         names = [part.name for part in parts if isinstance(part, Phase)]
+        if not names:
+            return parts
         main = "main" if "main" in names else names[0]
         return parts[[part.name for part in parts].index(main) + 1 :]
 

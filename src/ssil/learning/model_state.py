@@ -26,7 +26,7 @@ def initial_network(method: Method, classes: ClassTable, context: ExecutionConte
 
 def place_scorers(scorers: Mapping[str, Scorer], context: ExecutionContext) -> dict[str, Scorer]:
     """Move the scorers to the context's device and floating-point type."""
-    return {name: scorer.to(device=context.device, dtype=context.dtype) for name, scorer in scorers.items()}
+    return {name: scorer.place(context.device, context.dtype) for name, scorer in scorers.items()}
 
 
 def snapshot_tensors(snapshot: Snapshot) -> dict[str, Tensor]:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from copy import deepcopy
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple, Self
 
 import torch
 from torch import Tensor, nn
@@ -27,6 +27,10 @@ class Scorer(nn.Module):
 
     per_class: ClassVar[tuple[str, ...]] = ()
     """The names of the buffers that have one row per seen class."""
+    float64: ClassVar[tuple[str, ...]] = ()
+    """The names of the buffers that stay in double precision, whatever the run's precision is."""
+    trace: ClassVar[str] = ""
+    """What remains of a class after `forget`; empty if nothing does."""
 
     def forward(self, output: Output, classes: ClassTable) -> Tensor:
         """Return the scores (B, seen) of a batch."""
@@ -38,6 +42,20 @@ class Scorer(nn.Module):
 
     def fit(self, state: "TaskState") -> None:
         """Learn from a task's training images, once its phases are done. Later tasks start with the fitted scorer."""
+
+    def forget(self, label: int) -> None:
+        """Remove a class: its row of every buffer that has one per class."""
+        for name in self.per_class:
+            rows = self.get_buffer(name)
+            setattr(self, name, torch.cat([rows[:label], rows[label + 1 :]]))
+
+    def place(self, device: torch.device, dtype: torch.dtype) -> Self:
+        """Move the scorer to a device and a floating-point type, except for its `float64` buffers' type."""
+        exact = {name: self.get_buffer(name) for name in self.float64}
+        self.to(device=device, dtype=dtype)
+        for name, buffer in exact.items():
+            setattr(self, name, buffer.to(device))
+        return self
 
     def restore(self, tensors: Mapping[str, Tensor]) -> None:
         """Set the parameters and buffers to a saved state, whose shapes may differ from the current ones."""
@@ -66,13 +84,11 @@ def freeze(network: Network, classes: ClassTable, scorers: Mapping[str, Scorer])
 
 
 def without(snapshot: Snapshot, label: int) -> Snapshot:
-    """Return a copy of the snapshot without a class: without its rows in the head and in the scorers' buffers."""
+    """Return a copy of the snapshot without a class: without its rows in the head and in what its scorers learnt."""
     network, scorers = snapshot.network.clone(), {name: deepcopy(scorer) for name, scorer in snapshot.scorers.items()}
     network.head = network.head.without(label)
     for scorer in scorers.values():
-        for name in scorer.per_class:
-            rows = scorer.get_buffer(name)
-            setattr(scorer, name, torch.cat([rows[:label], rows[label + 1 :]]))
+        scorer.forget(label)
     return Snapshot(network, snapshot.classes.without(label), scorers)
 
 

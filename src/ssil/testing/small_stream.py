@@ -96,3 +96,17 @@ class StopAfter(RunObserver):
     def should_stop(self) -> bool:
         """Return whether the last step has been counted."""
         return self.left == 0
+
+
+class StopAfterTask(RunObserver):
+    """Stops a run after each task."""
+
+    stop = False
+
+    def learnt(self, record: Record) -> None:
+        """Note that a task is done."""
+        self.stop = True
+
+    def should_stop(self) -> bool:
+        """Return whether a task has been learnt."""
+        return self.stop

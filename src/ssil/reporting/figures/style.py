@@ -45,6 +45,10 @@ KNOWN: Final = {
     "scail": ("ScaIL", MethodStyle("#f08a90", "d", "--")),
     "er": ("ER", MethodStyle("#d9a521", "X", "-.")),
     "lwf": ("LwF", MethodStyle("#44556b", "s", ":")),
+    "ncm": ("NCM", MethodStyle("#a0522d", "o", ":")),
+    "slda": ("SLDA", MethodStyle("#2f4f9f", "D", ":")),
+    "fecam": ("FeCAM", MethodStyle("#b5739d", "^", ":")),
+    "ranpac": ("RanPAC", MethodStyle("#1b8a6b", "v", ":")),
     "joint": ("Joint (upper bound)", MethodStyle("#000000", "", "--")),
 }
 """Display name and style by method. Colours of methods that share a figure of the paper stay distinguishable under

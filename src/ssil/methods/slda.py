@@ -1,0 +1,63 @@
+"""SLDA: streaming linear discriminant analysis (Hayes & Kanan, CVPR Workshops 2020)."""
+
+from functools import partial
+from typing import Annotated
+
+import torch
+from pydantic import Field
+from torch import Tensor
+
+from ssil.core.classes import ClassTable
+from ssil.learning.feature_statistics import ClosedForm, closed_form, tukey
+from ssil.learning.method import Method
+from ssil.learning.registry import register
+from ssil.learning.schedule import Training
+from ssil.learning.shrinkage import likeliest_shrinkage, shrunk
+from ssil.nn.network import Output
+
+Shrinkage = Annotated[float, Field(gt=0, le=1)]
+Power = Annotated[float, Field(gt=0, le=1)]
+
+
+class LinearDiscriminants(ClosedForm):
+    """The log-likelihood of each class, up to a term that they share, if all have one covariance."""
+
+    weight: Tensor
+    bias: Tensor
+
+    def __init__(self, shrinkage: float | None = None, power: float = 0.5) -> None:
+        super().__init__()
+        self.shrinkage, self.power = shrinkage, power
+        self.register_buffer("weight", torch.empty(0, 0))
+        self.register_buffer("bias", torch.empty(0))
+
+    def embed(self, features: Tensor) -> Tensor:
+        """The features to a power, of length 1."""
+        return tukey(features, self.power)
+
+    def forward(self, output: Output, classes: ClassTable) -> Tensor:
+        """Mu' S^-1 f - mu' S^-1 mu / 2 for each class mean mu."""
+        return self.embed(output.features) @ self.weight.T + self.bias
+
+    def solve(self) -> None:
+        """Invert the covariance of all images, shrunk as is likeliest for the images that were held back."""
+        chosen = self.shrinkage or likeliest_shrinkage(self.sums_of(0), self.sums_of(1))
+        found = self.sums_of()
+        factor = torch.linalg.cholesky(shrunk(found.covariance(), chosen))
+        weight = torch.cholesky_solve(found.means.T, factor).T
+        self.weight, self.bias = weight.to(self.weight), -(weight * found.means).sum(1).to(self.bias) / 2
+
+
+@register()
+def slda(training: Training, *, shrinkage: Shrinkage | None = None, power: Power = 0.5) -> Method:
+    """SLDA: linear discriminant analysis (Hayes & Kanan, CVPRW 2020): class means, one covariance; nothing is trained.
+
+    Departures: the paper's running covariance depends on the order of the images; here it is computed from sums,
+    which do not. The paper adds 1e-4 of the identity to raw features; with few images much more is better, so the
+    shrinkage is chosen by the likelihood of images that were held back. Features are transformed as FeCAM's are.
+
+    Args:
+        shrinkage: The weight of the identity (times the mean variance) in the covariance; by default chosen.
+        power: Features are raised to this power and brought to length 1 (Tukey's transform); 1 leaves only the latter.
+    """
+    return closed_form(training, partial(LinearDiscriminants, shrinkage, power))
