@@ -11,7 +11,7 @@ from ssil.classifier.update import update
 from ssil.core.errors import UserError
 from tiny_classifiers import labelled_images, settings
 
-METHODS = ("ssil", "icarl", "lucir", "il2m", "scail", "bic", "podnet", "ncm", "slda", "ranpac")
+METHODS = ("ssil", "icarl", "lucir", "il2m", "scail", "bic", "podnet", "ncm", "slda", "fecam", "ranpac")
 
 
 def chances(classifier: Classifier) -> list[dict[str, float]]:

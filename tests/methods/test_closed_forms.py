@@ -27,6 +27,8 @@ FORMS: dict[str, tuple[str, dict[str, object]]] = {
     "ncm": ("ncm", {}),
     "slda": ("slda", {}),
     "slda, fixed shrinkage": ("slda", {"shrinkage": 0.3, "power": 1.0}),
+    "fecam": ("fecam", {}),
+    "fecam, full": ("fecam", {"covariance": "full"}),
     "ranpac": ("ranpac", {"width": 9}),
     "ranpac, fixed penalty": ("ranpac", {"width": 9, "penalty": 0.1}),
 }

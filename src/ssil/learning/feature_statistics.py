@@ -26,6 +26,9 @@ HELD_BACK = 5
 CHUNK = 2048
 """Images whose features are computed and added at a time."""
 
+ROUNDING = 1e-12
+"""A spread within the classes of less than this part of all squares is a rounding error."""
+
 
 class Sums(NamedTuple):
     """The statistics of a set of images."""
@@ -45,8 +48,13 @@ class Sums(NamedTuple):
         return self.sums / self.counts.clamp(min=1)[:, None]
 
     def covariance(self) -> Tensor:
-        """Return the covariance within the classes (width, width), divided by the number of images."""
-        return self.scatter_about(self.means) / self.images.clamp(min=1)
+        """Return the covariance within the classes (width, width): their scatter, divided by the number of images.
+
+        It is zero if no class has two different images; what rounding leaves in place of zero is removed.
+        """
+        scatter = self.scatter_about(self.means)
+        spread = scatter.trace() > ROUNDING * self.gram.trace()
+        return scatter / self.images.clamp(min=1) if spread else torch.zeros_like(scatter)
 
     def scatter_about(self, centres: Tensor) -> Tensor:
         """Return the sum of (x - centre)(x - centre)' over all images, with the `centres` of their classes."""
@@ -60,7 +68,7 @@ class ClosedForm(Scorer):
     Only images that arrive are added: exemplars were counted in an earlier task.
     """
 
-    float64 = ("sums", "grams")
+    float64: ClassVar[tuple[str, ...]] = ("sums", "grams")
     has_gram: ClassVar[bool] = True
     """Whether the Gram matrix is kept."""
     trace = "the spread of its images stays in the matrix that all classes share"
