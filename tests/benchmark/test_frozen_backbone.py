@@ -24,10 +24,11 @@ from ssil.learning.execution import ExecutionContext
 from ssil.learning.memory import Memory
 from ssil.learning.method import Method, Phase, TaskPlan
 from ssil.learning.model_state import initial_network
-from ssil.learning.registry import recipes
+from ssil.learning.registry import configure, recipes
 from ssil.learning.snapshot import Snapshot
 from ssil.nn.heads import LinearHead
 from ssil.nn.network import Network, build
+from ssil.testing.small_stream import StopAfterTask
 
 
 @pytest.fixture(scope="module")
@@ -61,8 +62,9 @@ def test_every_method_learns_from_vectors_and_goes_on_where_it_stopped(
     method: str, dataset: Path, init: str, tmp_path: Path
 ) -> None:
     whole = run(tiny_runs.config(dataset, **settings(init, method), out=tmp_path / "whole"))
+    stopper = tiny_runs.Stopper(7) if configure(method).method.requirements().training else StopAfterTask()
     with pytest.raises(KeyboardInterrupt):
-        run(tiny_runs.config(dataset, **settings(init, method), out=tmp_path / "stopped"), tiny_runs.Stopper(7))
+        run(tiny_runs.config(dataset, **settings(init, method), out=tmp_path / "stopped"), stopper)
     resumed = run(tiny_runs.config(dataset, **settings(init, method), out=tmp_path / "stopped"))
     assert tiny_runs.timeless(resumed) == tiny_runs.timeless(whole)
     assert whole.config["freeze"] is True

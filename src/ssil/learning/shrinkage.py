@@ -1,4 +1,4 @@
-"""Shrinking a covariance matrix towards a multiple of the identity, by as much as held-back images ask for."""
+"""Shrinking a covariance matrix: towards the identity, by as much as held-back images ask for, or as FeCAM does."""
 
 import torch
 from torch import Tensor
@@ -41,3 +41,21 @@ def likeliest_shrinkage(kept: Sums, held: Sums) -> float:
         return float((values.log() + spread / values).sum())
 
     return min(SHRINKAGES, key=loss)
+
+
+def correlation_factor(covariance: Tensor, shrinkage: float) -> Tensor:
+    """Return the Cholesky factor of the correlation matrix of a shrunk covariance, as FeCAM shrinks it.
+
+    `shrinkage` times the mean variance is added to the variances, and as much of the mean covariance to the others.
+    The factor of a covariance of zero is the identity.
+    """
+    width = len(covariance)
+    identity = torch.eye(width).to(covariance)
+    variance = covariance.diagonal().mean()
+    others = (covariance.sum() - covariance.trace()) / max(1, width * (width - 1))
+    if variance <= 0:
+        return identity
+    mixed = covariance + shrinkage * (variance * identity + others * (1 - identity))
+    deviations = mixed.diagonal().sqrt()
+    factor: Tensor = torch.linalg.cholesky(mixed / torch.outer(deviations, deviations))
+    return factor

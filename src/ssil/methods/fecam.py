@@ -13,6 +13,7 @@ from ssil.learning.feature_statistics import ClosedForm, Sums, closed_form, pack
 from ssil.learning.method import Method
 from ssil.learning.registry import register
 from ssil.learning.schedule import Training
+from ssil.learning.shrinkage import correlation_factor
 from ssil.nn.network import Output
 
 SCALE = 10.0
@@ -91,20 +92,6 @@ class ClassMahalanobis(SharedMahalanobis):
         """Remove the class's own Gram matrix with all else that it has."""
         self.class_grams = without_row(self.class_grams, label)
         super().forget(label)
-
-
-def correlation_factor(covariance: Tensor, shrinkage: float) -> Tensor:
-    """The Cholesky factor of the correlation matrix of a covariance whose variances and covariances are both shrunk."""
-    width = len(covariance)
-    identity = torch.eye(width).to(covariance)
-    variance = covariance.diagonal().mean()
-    others = (covariance.sum() - covariance.trace()) / max(1, width * (width - 1))
-    if variance <= 0:
-        return identity
-    shrunk = covariance + shrinkage * (variance * identity + others * (1 - identity))
-    deviations = shrunk.diagonal().sqrt()
-    factor: Tensor = torch.linalg.cholesky(shrunk / torch.outer(deviations, deviations))
-    return factor
 
 
 @register()
