@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from ssil.classifier.edits import forget, rename
+from ssil.classifier.edits import forget, remaining_trace, rename
 from ssil.classifier.model_directory import ModelDirectory
 from ssil.classifier.prediction import Classifier, predict
 from ssil.classifier.update import update
@@ -59,6 +59,19 @@ def test_a_forgotten_class_is_gone_and_the_others_stay_what_they_were(model: Mod
             wanted = {name: p / sum(left.values()) for name, p in left.items()}
             assert now == pytest.approx(wanted, abs=1e-5)
     assert update(rest, rest.settings, labelled_images(["fox", "gnu"])).classifier.classes.seen == 6
+
+
+def test_what_remains_of_a_class_is_named(model: ModelDirectory) -> None:
+    found = remaining_trace(model.load().classifier)
+    method = model.load().classifier.settings.method
+    parts = {
+        "ncm": "",
+        "slda": "matrix that all classes share",
+        "fecam": "matrix that all",
+        "ranpac": "matrix that all",
+    }
+    assert parts.get(method, "the network that was trained") in found
+    assert bool(found) == (method != "ncm")
 
 
 def test_no_version_keeps_an_image_of_it(model: ModelDirectory) -> None:

@@ -170,4 +170,5 @@ def test_another_name_and_a_class_less(photos: Path, tmp_path: Path, capsys: pyt
     said = capsys.readouterr().out
     assert "bee is now wasp" in said
     assert "forgot ant" in said
+    assert "what remains of it: the network that was trained with its images stays as it is" in said
     assert main(["forget", mine, "emu"]) == 2

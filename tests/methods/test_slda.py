@@ -32,6 +32,15 @@ def test_the_default_takes_roots_and_the_likeliest_shrinkage() -> None:
     torch.testing.assert_close(scores(made, TEST), scores(fixed, TEST.sqrt()))
 
 
+def test_probabilities_of_wide_features_are_not_all_0_or_1() -> None:
+    """The same images, with each feature 40 times: the evidence is not 40 times as much."""
+    features, labels = images([9, 8, 9])
+    made = at_once(lambda: scorer("slda", shrinkage=1.0), features, labels)
+    wide = at_once(lambda: scorer("slda", shrinkage=1.0), features.repeat(1, 40), labels)
+    narrow_scores, wide_scores = scores(made, TEST), scores(wide, TEST.repeat(1, 40))
+    torch.testing.assert_close(wide_scores, narrow_scores * 40 * 64 / (40 * closed_forms.WIDTH))
+
+
 def test_features_of_an_ill_conditioned_covariance_are_scored_in_single_precision_too() -> None:
     """A feature that hardly varies has a large weight; scores keep four digits."""
     features, labels = images([30, 30, 30])

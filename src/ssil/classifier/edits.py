@@ -8,7 +8,7 @@ from ssil.classifier.prediction import Classifier
 from ssil.core.classes import ClassTable
 from ssil.core.errors import UserError, did_you_mean
 from ssil.data.image_index import as_utf8
-from ssil.learning.snapshot import without
+from ssil.learning.snapshot import MAIN, without
 
 
 def rename(directory: ModelDirectory, old: str, new: str) -> ModelVersion:
@@ -44,6 +44,13 @@ def forget(directory: ModelDirectory, name: str) -> ModelVersion:
         forgotten = known.classes.names[label]
         directory.erase_images(forgotten)  # first: if the process is killed after it, the class can still be forgotten
         return directory.publish_change(before, changed, forgotten=forgotten)
+
+
+def remaining_trace(classifier: Classifier) -> str:
+    """Return what remains of a class that is forgotten; nothing if its images counted in its own sums alone."""
+    if classifier.settings.configured().method.requirements().training:
+        return "the network that was trained with its images stays as it is"
+    return classifier.snapshot.scorers[MAIN].trace
 
 
 def _label(classifier: Classifier, name: str) -> int:

@@ -10,6 +10,8 @@ app = App(
     name="forget",
     help_epilogue="""The class has no score any more in the new version, and its images are erased
 from all versions. Earlier versions can still name it, until they are pruned.
+What remains of it in the new version is printed: nothing with the methods ncm
+and fecam (covariance=full); a network that was trained stays as it is.
 
 Examples:
   ssil forget birds dodo""",
@@ -30,3 +32,5 @@ def forget(
 
     version = edits.forget(ModelDirectory(model, trust or ()), name)
     console().print(f"{model}: version {version.number} knows no {name!r}; its images are erased", markup=False)
+    trace = edits.remaining_trace(version.classifier)
+    console().print(f"what remains of it: {trace or 'nothing'}", markup=False)

@@ -16,7 +16,7 @@ from ssil.learning.schedule import Training
 from ssil.learning.shrinkage import correlation_factor
 from ssil.nn.network import Output
 
-SCALE = 10.0
+SCALE = 160.0
 """The scores are minus so many halves of squared distances: probabilities come near to what they should be."""
 
 

@@ -11,7 +11,7 @@ from ssil.learning.registry import register
 from ssil.learning.schedule import Training
 from ssil.nn.network import Output
 
-SCALE = 20.0
+SCALE = 50.0
 """The scores are so many cosines, which brings probabilities near to what they should be before any calibration."""
 
 

@@ -21,7 +21,7 @@ PENALTIES = tuple(10.0**power for power in range(-8, 10))
 """The candidates, as in the authors' code."""
 FALLBACK = 0.1
 """The penalty relative to the mean squared length of a projected vector, where images are too few to choose it."""
-SCALE = 10.0
+SCALE = 15.0
 """The scores are so many regression values, which brings probabilities near to what they should be."""
 
 

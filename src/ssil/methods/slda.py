@@ -15,6 +15,9 @@ from ssil.learning.schedule import Training
 from ssil.learning.shrinkage import likeliest_shrinkage, shrunk
 from ssil.nn.network import Output
 
+INDEPENDENT = 64
+"""Of so many features the log-likelihood counts in full. Those of wide backbones depend on each other more than a
+covariance from few images shows; without the scale, probabilities would be nearly 0 or 1."""
 Shrinkage = Annotated[float, Field(gt=0, le=1)]
 Power = Annotated[float, Field(gt=0, le=1)]
 
@@ -36,8 +39,9 @@ class LinearDiscriminants(ClosedForm):
         return tukey(features, self.power)
 
     def forward(self, output: Output, classes: ClassTable) -> Tensor:
-        """Mu' S^-1 f - mu' S^-1 mu / 2 for each class mean mu."""
-        return self.embed(output.features) @ self.weight.T + self.bias
+        """For each class mean m: m' S^-1 f - m' S^-1 m / 2, times a scale that no decision depends on."""
+        scale = min(1.0, INDEPENDENT / self.weight.shape[1])
+        return scale * (self.embed(output.features) @ self.weight.T + self.bias)
 
     def solve(self) -> None:
         """Invert the covariance of all images, shrunk as is likeliest for the images that were held back."""
