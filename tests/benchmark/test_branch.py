@@ -70,7 +70,15 @@ def test_another_branch_is_another_run(undisturbed: Path, dataset: Path) -> None
         branched(dataset, undisturbed, "ce")
 
 
-@pytest.mark.parametrize(("branch", "reason"), [("lucir", "another kind of head"), ("ce_tdk", "did you mean 'ce_tkd'")])
+@pytest.mark.parametrize(
+    ("branch", "reason"),
+    [
+        ("lucir", "another kind of head"),
+        ("bic", "another kind of scorer"),
+        ("il2m", "kind of scorer"),
+        ("ce_tdk", "did you mean 'ce_tkd'"),
+    ],
+)
 def test_what_cant_branch_is_refused(branch: str, reason: str, dataset: Path, tmp_path: Path) -> None:
     with pytest.raises(UserError, match=reason):
         branched(dataset, tmp_path / "none", branch)

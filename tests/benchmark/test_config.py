@@ -217,3 +217,8 @@ def test_the_files_that_come_with_the_package_are_valid() -> None:
     assert files
     for file in files:
         make_config(read_toml(file))
+
+
+def test_a_directory_whose_name_is_no_text_is_refused() -> None:
+    with pytest.raises(UserError, match=r"^out: .* is no text in UTF-8, which records are; give another directory$"):
+        make_config({"out": "caf\udce9"})

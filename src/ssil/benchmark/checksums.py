@@ -25,7 +25,7 @@ def write_checked(path: Path, data: bytes) -> None:
     killed in between.
     """
     file, name = _place(path)
-    known = _read_checksums(file)
+    known = read_checksums(file)
     before = [checksum(read_file(path))] if path.exists() else []
     write_json(file, {**known, name: [*dict.fromkeys([*before, checksum(data)])]})
     write_atomic(path, data)
@@ -41,7 +41,7 @@ def read_checked(path: Path) -> bytes:
     file, name = _place(path)
     data: bytes | None = None
     while data != (data := read_file(path)):  # again, if another process has replaced both files in between
-        expected = _read_checksums(file).get(name)
+        expected = read_checksums(file).get(name)
         if expected is None or checksum(data) in expected:
             return data
     cure = f"restore it, or remove {CHECKSUMS} if it is right"
@@ -54,7 +54,8 @@ def _place(path: Path) -> tuple[Path, str]:
     return folder / CHECKSUMS, str(path.relative_to(folder))
 
 
-def _read_checksums(path: Path) -> dict[str, list[str]]:
+def read_checksums(path: Path) -> dict[str, list[str]]:
+    """Return the content of checksums.json, {} if there is none; raise UserError if it is damaged."""
     try:
         found = json.loads(read_file(path))
         if not isinstance(found, dict) or not all(isinstance(values, list) for values in found.values()):

@@ -12,6 +12,7 @@ from pydantic import model_validator
 from ssil.core.errors import UserError
 from ssil.core.settings import MAX_SHOWN, Positive, Settings, setting, validated
 from ssil.data.data_settings import DataSettings
+from ssil.data.image_index import as_utf8
 from ssil.learning.learning_settings import (
     ExecutionSettings,
     MemorySettings,
@@ -51,6 +52,12 @@ class RunDirectorySettings(Settings, group="How", how=True):
     track: Literal["tensorboard", "mlflow", "wandb"] | None = setting(
         None, "follow the run live in this tool; needs --out, in whose folder tracking/ it is kept"
     )
+
+    @model_validator(mode="after")
+    def _named_by_text(self) -> Self:
+        if self.out and as_utf8(str(self.out)) != str(self.out):
+            raise ValueError(f"out: {str(self.out)!r} is no text in UTF-8, which records are; give another directory")
+        return self
 
     @model_validator(mode="after")
     def _interval(self) -> Self:

@@ -61,10 +61,10 @@ class RunDirectory:
         if not self.folder.is_dir():
             return False
         found = {path.name for path in self.folder.iterdir()}
-        scorers = {path.parent.name for path in self.folder.glob("*/record.json") if _is_record(path)}
+        scorers = {path.parent.name for path in self.folder.glob("*/record.json") if is_record(path)}
         begun = found <= BEGUN | scorers and self._locked_before()
         state = self.checkpoints.folder / "state.json"
-        ours = _is_record(self.folder / "record.json") or _contains(state, b'"tasks_done"', b'"files"')
+        ours = is_record(self.folder / "record.json") or _contains(state, b'"tasks_done"', b'"files"')
         return not found or begun or ours
 
     def _locked_before(self) -> bool:
@@ -174,7 +174,8 @@ class RunDirectory:
         self.steps_since, self.since = 0, time.monotonic()
 
 
-def _is_record(path: Path) -> bool:
+def is_record(path: Path) -> bool:
+    """Return whether a file is a record by its content, whole or not."""
     return _contains(path, b'"config"', b'"task_sizes"')
 
 

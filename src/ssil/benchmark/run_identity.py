@@ -20,6 +20,7 @@ from ssil.benchmark.scenario import Stream
 from ssil.core.errors import UserError
 from ssil.core.files import checksum
 from ssil.data.dataset import Dataset
+from ssil.data.image_index import as_utf8
 from ssil.learning.distributed import AnyFabric
 from ssil.learning.memory import MemoryBudget
 from ssil.learning.registry import ConfiguredMethod
@@ -44,14 +45,20 @@ def initial_records(
     settings = recorded_settings(config, configured, branch)
     settings |= {"memory": recorded_budget(budget), "data_fingerprint": dataset.fingerprint}
     main = Record(
-        config=json.loads(json.dumps(settings)),
-        provenance=_provenance(config, dataset, fabric),
+        config=_plain(settings),
+        provenance=_plain(_provenance(config, dataset, fabric)),
         class_order=list(stream.class_order),
         class_names=list(classes.names),
         task_sizes=list(classes.sizes),
     )
     others = dict(_scorer_settings(main, configured)) | (_branch_settings(main, branch) if branch else {})
     return {MAIN: main} | {name: main.model_copy(update={"config": changed}) for name, changed in others.items()}
+
+
+def _plain(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return settings as they are read from JSON; bytes of paths that are not UTF-8 are replaced."""
+    plain: dict[str, Any] = json.loads(as_utf8(json.dumps(settings, ensure_ascii=False)))
+    return plain
 
 
 def recorded_settings(

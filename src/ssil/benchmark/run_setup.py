@@ -133,12 +133,19 @@ def _configured_branch(config: RunConfig, name: str, configured: ConfiguredMetho
     branch = configure(name, config.profile, config.training, options, config.increments)
     if branch.folder in {*configured.method.scorers, *RESERVED}:
         raise UserError(f"branch: another part of the run is called {branch.folder!r}; give the method another name")
-    kinds = {(type(one.method.head(1)), one.method.final_relu) for one in (branch, configured)}
-    if len(kinds) > 1:
-        raise UserError(
-            f"branch: {branch.name} has another kind of head than {configured.name}, so it can't go on from its models"
-        )
+    _refuse_other_kinds(branch, configured)
     return branch
+
+
+def _refuse_other_kinds(branch: ConfiguredMethod, chain: ConfiguredMethod) -> None:
+    """Raise UserError if the models of `chain` lack the head or the scorer with which `branch` would go on."""
+    methods = branch.method, chain.method
+    heads = {(type(one.head(1)), one.final_relu) for one in methods}
+    scorers = {type(one.scorers[MAIN]()) for one in methods}
+    for kind, found in (("head", heads), ("scorer", scorers)):
+        if len(found) > 1:
+            other = f"branch: {branch.name} has another kind of {kind} than {chain.name}"
+            raise UserError(f"{other}, so it can't go on from its models; name another method")
 
 
 def _load_data(config: RunConfig, on_progress: ProgressCallback | None) -> Dataset:

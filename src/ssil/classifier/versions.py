@@ -114,9 +114,9 @@ class VersionedDirectory:
             return {"error": str(error)}
 
     def _history(self, number: int) -> list[dict[str, Any]]:
-        return [dict(entry) for entry in self._description(number)["history"]]
+        return [dict(entry) for entry in self.description(number)["history"]]
 
-    def _description(self, number: int) -> dict[str, Any]:
+    def description(self, number: int) -> dict[str, Any]:
         """Return the content of a version's model.json, after a check that its lists are lists."""
         path = self.version(number) / MODEL
         description = read_checked_json(path)
@@ -135,7 +135,7 @@ class VersionedDirectory:
     def erase_images(self, class_name: str) -> None:
         """Remove a class's images from every version, under whatever name it has there, and from the disk."""
         here = self._history(self.current())
-        versions = {number: self._description(number) for number in self.numbers()}  # read all before changing any
+        versions = {number: self.description(number) for number in self.numbers()}  # read all before changing any
         erased = set[str]()
         with self.writing():
             for number, description in versions.items():
@@ -163,24 +163,40 @@ class VersionedDirectory:
         A file whose content does not have the checksum in its name is not ours and stays, unless it is one of the
         `erased` images: these are removed even if they are damaged.
         """
-        for path in [path for pattern in UNFINISHED for path in self.folder.glob(pattern)]:
-            shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
-        used = self._used_images()
+        self.remove_unfinished()
+        for path in self.unused_files(erased):
+            path.unlink()
         for class_folder in (self.folder / IMAGES).glob("*"):
-            used_here = used.get(_inode(class_folder), set())
-            for path in class_folder.iterdir():
-                unused = path.name[:32] not in used_here and (path.name[:32] in erased or _is_kept_file(path))
-                if unused or UNFINISHED_FILE.fullmatch(path.name):
-                    path.unlink()
             if not any(class_folder.iterdir()):
                 class_folder.rmdir()
+
+    def unfinished(self) -> list[Path]:
+        """Return the files and folders that were being written or removed when a process was killed."""
+        images = [path for path in (self.folder / IMAGES).glob("*/.*") if UNFINISHED_FILE.fullmatch(path.name)]
+        return [*images, *(path for pattern in UNFINISHED for path in self.folder.glob(pattern))]
+
+    def remove_unfinished(self) -> None:
+        """Remove what `unfinished` returns."""
+        for path in self.unfinished():
+            shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
+
+    def unused_files(self, erased: Collection[str] = ()) -> list[Path]:
+        """Return the images, and features, of ours that no version refers to; see `_remove_unused`."""
+        used = self._used_images()
+        return [
+            path
+            for class_folder in (self.folder / IMAGES).glob("*")
+            for path in class_folder.iterdir()
+            if path.name[:32] not in used.get(_inode(class_folder), set())
+            and (path.name[:32] in erased or _is_kept_file(path))
+        ]
 
     def _used_images(self) -> dict[int, set[str]]:
         """Return the checksums of the images that versions refer to, by their folder's inode.
 
         Not by its name: a file system may spell it in another way than model.json does.
         """
-        descriptions = [self._description(number) for number in self.numbers()]
+        descriptions = [self.description(number) for number in self.numbers()]
         groups = [group for one in descriptions for group in (*one[EXEMPLARS], *one[HOLDOUT])]
         used: dict[int, set[str]] = defaultdict(set)
         for path in {self.folder / image["file"] for group in groups for image in group}:

@@ -52,6 +52,9 @@ COMMANDS = {
         "report": "Write an HTML page of the results of runs: tables and plots.",
         "diff": "Show how two runs differ, in settings and results.",
     },
+    "Files": {
+        "verify": "Verify every file of a model, a run or a store; repair what can be.",
+    },
     "Methods and data": {
         "methods": "List the methods, or show the options and settings of one.",
         "check": "Check a method of your own as the built-in ones are checked.",

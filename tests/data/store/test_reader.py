@@ -309,3 +309,12 @@ def test_an_image_that_can_no_longer_be_decoded(store: Store, monkeypatch: pytes
     faults = check_store(store, threads=2)
     assert [fault.path for fault in faults] == list(store.source.names)
     assert faults[0].reason == "no decoder, in data-00000.arrow"
+
+
+@pytest.mark.parametrize("name", ["store.json", "prepare.json"])
+def test_another_programs_files_make_no_store(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_text('{"name": "my shop", "version": 1}')
+    assert not is_store(tmp_path)
+    (tmp_path / name).unlink()
+    (tmp_path / name).mkdir()
+    assert not is_store(tmp_path)

@@ -111,7 +111,16 @@ def shard_name(number: int) -> str:
 
 def is_store(path: Path) -> bool:
     """Return whether this is the directory of a store, complete or not."""
-    return (path / STORE).is_file() or (path / PREPARE).is_file()
+    return any(_describes_store(path / name) for name in (STORE, PREPARE))
+
+
+def _describes_store(path: Path) -> bool:
+    """Return whether a file is ours by its content: other programs have files of these names too."""
+    try:
+        content = files.read_file(path)
+    except OSError:
+        return False
+    return b'"listing"' in content and b'"per_shard"' in content
 
 
 Ints = NDArray[np.int32]

@@ -129,7 +129,7 @@ def open_store(path: Path) -> Store:
     Raises:
         UserError: There is no store, it is not complete, or its files are damaged.
     """
-    facts = _read_facts(path)
+    facts = read_facts(path)
     for number, length in enumerate(facts.lengths):
         _check_length(path / format.shard_name(number), length)
     columns = format.index_columns(_read_index(path, facts))
@@ -139,7 +139,8 @@ def open_store(path: Path) -> Store:
     return Store(path, facts, StoredImages(path, columns))
 
 
-def _read_facts(path: Path) -> format.StoreFacts:
+def read_facts(path: Path) -> format.StoreFacts:
+    """Return the description of a complete store; raise UserError if there is none, or it is damaged."""
     if (path / format.STORE).is_file():
         facts = format.read_json(path / format.STORE, format.StoreFacts)
         if facts.checksum not in (None, format.facts_checksum(facts)):

@@ -4,7 +4,7 @@ import csv
 from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from hashlib import sha256
-from io import StringIO
+from io import BytesIO, StringIO
 from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
@@ -187,21 +187,22 @@ def record_batch(rows: Iterable[ShardRow]) -> pa.RecordBatch:
 
 def _finish(out: Path, index: ImageIndex, settings: format.StoreSettings) -> None:
     """Write all files but the shards, which are there; raise UserError if there is no good image."""
-    rows = pa.concat_tables([_without_images(out, number) for number in range(len(settings.shards))])
+    rows = _all_rows(out, settings)
     refused = rows.filter(pc.is_valid(rows["reason"]))
     if len(refused) == len(rows):
         for number in range(len(settings.shards)):  # so that a new attempt writes all again, whatever was repaired
             (out / format.shard_name(number)).unlink()
         first = f"{refused['name'][0]}: {refused['reason'][0]}"
         raise UserError(f"data: {index.name} has no image that can be read; the first of {len(rows)} is {first}")
-    _write_refused(out / format.REFUSED, index.remarks, refused)
-    good = rows.filter(pc.is_null(rows["reason"])).select(format.INDEX_SCHEMA.names).combine_chunks().to_batches()[0]
-    with format.replacing(out / format.INDEX) as file, pa.ipc.new_file(file, format.INDEX_SCHEMA) as writer:
-        writer.write_batch(good)
+    with format.replacing(out / format.REFUSED) as file:
+        file.write(_refused_table(index.remarks, refused))
+    good = _good_rows(rows)
+    with format.replacing(out / format.INDEX) as file:
+        file.write(_index_file(good))
     format.write_json(out / format.STORE, _facts(out, index, settings, rows, good))
 
 
-def _without_images(out: Path, number: int) -> pa.Table:
+def without_images(out: Path, number: int) -> pa.Table:
     """Return a shard without its images, with the columns of their positions."""
     shard = format.read_table(out / format.shard_name(number), format.SHARD_SCHEMA)
     positions = {
@@ -215,8 +216,35 @@ def _without_images(out: Path, number: int) -> pa.Table:
     return shard
 
 
-def _write_refused(path: Path, remarks: Iterable[Remark], refused: pa.Table) -> None:
-    """Write the source's remarks, and each refused file with its label."""
+def _good_rows(rows: pa.Table) -> pa.RecordBatch:
+    good = rows.filter(pc.is_null(rows["reason"])).select(format.INDEX_SCHEMA.names)
+    return good.combine_chunks().to_batches()[0]
+
+
+def _index_file(good: pa.RecordBatch) -> bytes:
+    buffer = BytesIO()
+    with pa.ipc.new_file(buffer, format.INDEX_SCHEMA) as writer:
+        writer.write_batch(good)
+    return buffer.getvalue()
+
+
+def index_bytes(folder: Path, facts: format.StoreFacts) -> bytes:
+    """Return the content of index.arrow that the shards of a store determine."""
+    return _index_file(_good_rows(_all_rows(folder, facts)))
+
+
+def refused_bytes(folder: Path, facts: format.StoreFacts) -> bytes:
+    """Return the content of refused.csv that the shards determine: all of it if there were no remarks on the source."""
+    rows = _all_rows(folder, facts)
+    return _refused_table((), rows.filter(pc.is_valid(rows["reason"])))
+
+
+def _all_rows(folder: Path, settings: format.StoreSettings) -> pa.Table:
+    return pa.concat_tables([without_images(folder, number) for number in range(len(settings.shards))])
+
+
+def _refused_table(remarks: Iterable[Remark], refused: pa.Table) -> bytes:
+    """Return the source's remarks, and each refused file with its label, as CSV."""
     text = StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow((*Remark._fields, "label"))
@@ -225,8 +253,7 @@ def _write_refused(path: Path, remarks: Iterable[Remark], refused: pa.Table) -> 
     )
     columns = (refused[name].to_pylist() for name in ("name", "reason", "label"))
     writer.writerows((name, reason, "yes", label) for name, reason, label in zip(*columns, strict=True))
-    with format.replacing(path) as file:
-        file.write(text.getvalue().encode())
+    return text.getvalue().encode()
 
 
 def _facts(

@@ -1,0 +1,180 @@
+"""Verify a model directory: the current version, every version, every image, every reference."""
+
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from ssil.classifier.model_directory import ModelDirectory
+from ssil.classifier.model_files import read_checked, refuse_special_files, write_checked_json
+from ssil.classifier.model_tensors import FEATURES, features_reader, read_weights
+from ssil.classifier.versions import EXEMPLARS, HOLDOUT
+from ssil.core.defects import Defect, OnFile, left_over, move_aside, told
+from ssil.core.errors import UserError
+from ssil.core.model_layout import CURRENT, MODEL, VERSIONS, WEIGHTS
+from ssil.data.decode import UnreadableError, decode_image
+
+Description = Mapping[str, Any]
+UPDATES = "updates that train on it stop"
+
+
+def is_model(folder: Path) -> bool:
+    """Return whether this is a model directory."""
+    return (folder / CURRENT).is_file() or any((folder / VERSIONS).glob(f"*/{MODEL}"))
+
+
+def verify_model(folder: Path, on_file: OnFile, trusted: Collection[str] = ()) -> list[Defect]:
+    """Return all defects of a model directory.
+
+    Args:
+        folder: A directory of which `is_model` is true.
+        on_file: Called after each image.
+        trusted: Code of the user's own that may be loaded; a version that names other code is not loaded, but its
+            files are verified.
+    """
+    try:
+        refuse_special_files(folder)
+    except UserError as error:
+        return [Defect(folder, str(error), "the model is refused")]
+    return _ModelVerification(ModelDirectory(folder, trusted)).defects(on_file)
+
+
+class _ModelVerification:
+    """The verification of one directory; `whole` are the numbers of the versions that are found whole."""
+
+    def __init__(self, directory: ModelDirectory) -> None:
+        self.directory, self.folder = directory, directory.folder
+        self.whole: dict[int, Description] = {}
+
+    def defects(self, on_file: OnFile) -> list[Defect]:
+        """Return all defects; those of versions before that of the current one, whose repair needs a whole version."""
+        broken = list(self._version_defects())
+        return [*self._current_defects(), *broken, *self._image_defects(on_file), *self._left_over()]
+
+    def _version_defects(self) -> Iterator[Defect]:
+        for number in self.directory.numbers():
+            try:
+                self.whole[number] = self._verified(number)
+            except UserError as error:
+                path = self.directory.version(number) / (WEIGHTS if WEIGHTS in str(error) else MODEL)
+                meaning = f"version {number} can't be used"
+                yield Defect(path, told(error, path), meaning, partial(self._give_up, number))
+
+    def _verified(self, number: int) -> Description:
+        """Return a version's description; raise UserError if a file of the version is damaged."""
+        description = self.directory.description(number)
+        if description.get("version") != number:
+            raise UserError(f"states version {description.get('version')!r}")
+        read_weights(self.directory.version(number) / WEIGHTS, str(description.get("weights")))
+        settings = description.get("settings", {})
+        code = [str(settings.get(kind)) for kind in ("method", "backbone")]
+        if all(":" not in name or name in self.directory.trusted for name in code):
+            self.directory.load(number)
+        return description
+
+    def _current_defects(self) -> list[Defect]:
+        """Return a defect if the current version can't be told, or is not whole."""
+        path = self.folder / CURRENT
+        try:
+            number = self.directory.current()
+            problem = "" if number in self.whole else f"names version {number}, which is missing or damaged"
+        except UserError as error:
+            problem = told(error, path)
+        return [Defect(path, problem, "the model can't predict", self._going_back())] if problem else []
+
+    def _going_back(self) -> Callable[[], str] | None:
+        """Return the repair that makes the newest whole version the current one."""
+        newest = max(self.whole, default=None)
+        if newest is None:
+            return None
+
+        def go_back() -> str:
+            path = self.folder / CURRENT
+            done = f"; the old one {move_aside(self.folder, path)}" if path.exists() else ""
+            self.directory.point_to(newest)
+            return f"version {newest} is the current one{done}"
+
+        return go_back
+
+    def _give_up(self, number: int) -> str:
+        """Move a damaged version aside with the images of its own, unless there is no whole one to go on with."""
+        if not self.whole:
+            return "left as it is: no version is whole; restore one from a copy"
+        done = move_aside(self.folder, self.directory.version(number))
+        with suppress(UserError):  # that another version can't be read; then nothing is unused
+            for path in self.directory.unused_files():
+                move_aside(self.folder, path)
+        return done
+
+    def _image_defects(self, on_file: OnFile) -> Iterator[Defect]:
+        """Yield a defect for each image or features of a whole version that is missing or damaged."""
+        entries = {entry["file"]: entry for one in self.whole.values() for entry in _entries(one)}
+        for done, (file, entry) in enumerate(sorted(entries.items()), start=1):
+            if problem := _image_problem(self.folder / file, str(entry["sha256"])):
+                meaning = UPDATES if problem != "missing" else "the class has one image less to be remembered by"
+                yield Defect(self.folder / file, problem, meaning, partial(self._drop, file, None))
+            yield from self._feature_defects(file, entry)
+            on_file(done, len(entries))
+
+    def _feature_defects(self, file: str, entry: Description) -> Iterator[Defect]:
+        if FEATURES not in entry:
+            return
+        path = (self.folder / file).with_name(f"{(self.folder / file).stem}-{entry[FEATURES]}.safetensors")
+        read = features_reader(self.folder / file, str(entry[FEATURES]))
+        try:
+            problem = "" if read and read() is not None else "missing"
+        except UserError as error:
+            problem = told(error, path)
+        if problem:
+            drop = partial(self._drop, file, path)
+            yield Defect(path, problem, f"{UPDATES}, or compute them again if they are missing", drop)
+
+    def _drop(self, file: str, features: Path | None) -> str:
+        """Take an image, or only its features, out of every version; move the file aside if there is one."""
+        for number, description in self.whole.items():
+            changed = {kind: _without(description[kind], file, features is not None) for kind in (EXEMPLARS, HOLDOUT)}
+            if any(changed[kind] != description[kind] for kind in changed):
+                self.whole[number] = description | changed  # type: ignore[operator]
+                write_checked_json(self.directory.version(number) / MODEL, self.whole[number])
+        path = features or self.folder / file
+        done = f", and {move_aside(self.folder, path)}" if path.exists() else ""
+        return f"no version refers to it any more{done}"
+
+    def _left_over(self) -> list[Defect]:
+        """Return defects for files of killed processes, and for images that no version refers to."""
+        unfinished = self.directory.unfinished()
+        parts = [Defect(path, "left over", "a process was killed", partial(self._tidy, path)) for path in unfinished]
+        all_whole = len(self.whole) == len(self.directory.numbers())  # else an image may be a damaged version's
+        return [*parts, *(left_over(self.directory.unused_files(), "no version refers to it") if all_whole else [])]
+
+    def _tidy(self, path: Path) -> str:
+        self.directory.remove_unfinished()
+        return "removed" if not path.exists() else "not removed"
+
+
+def _entries(description: Description) -> Iterator[Description]:
+    for kind in (EXEMPLARS, HOLDOUT):
+        for group in description[kind]:
+            yield from group
+
+
+def _image_problem(path: Path, digest: str) -> str:
+    """Return what is wrong with an image; nothing if it is as it was stored."""
+    if not path.exists():
+        return "missing"
+    try:
+        decode_image(read_checked(path, digest))
+    except (UserError, UnreadableError) as error:
+        return told(error, path)
+    return ""
+
+
+def _without(groups: list[list[dict[str, str]]], file: str, features: bool) -> list[list[dict[str, str]]]:
+    """Return the entries of images without those of a file, or only without its features."""
+    if not features:
+        return [[entry for entry in group if entry["file"] != file] for group in groups]
+    return [
+        [{key: value for key, value in entry.items() if entry["file"] != file or key != FEATURES} for entry in group]
+        for group in groups
+    ]
