@@ -20,7 +20,7 @@ from importlib import import_module
 from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, NamedTuple
 
 PARTS = {
     "data, method and devices": ("ssil.benchmark.runner:set_up",),
@@ -88,11 +88,21 @@ def measure_this_process(started: float, parts: Path, arguments: Sequence[str]) 
     try:
         command()
     finally:
-        parts.write_text(json.dumps(clocks.seconds))
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+        parts.write_text(json.dumps([clocks.seconds, peak]))
 
 
-def measured(checkout: Path, method: str, threads: int, data: Path) -> dict[str, Seconds]:
-    """Return the seconds by part of a fresh process, and of all of it under "whole"."""
+class Measured(NamedTuple):
+    """A run in a process of its own."""
+
+    parts: dict[str, Seconds]
+    """With all of it under "whole"."""
+    peak: float
+    """Megabytes of memory."""
+
+
+def measured(checkout: Path, method: str, threads: int, data: Path) -> Measured:
+    """Return the measures of a fresh process."""
     environment = os.environ | {
         "PYTHONPATH": str(checkout.resolve() / "src"),
         "OMP_NUM_THREADS": str(threads),
@@ -104,23 +114,24 @@ def measured(checkout: Path, method: str, threads: int, data: Path) -> dict[str,
         command = [sys.executable, str(Path(__file__).resolve()), "--child", str(started), "parts.json", *arguments]
         subprocess.run(command, env=environment, cwd=folder, check=True, stdout=subprocess.PIPE)
         wall, after = now()[0] - started, resource.getrusage(resource.RUSAGE_CHILDREN)
-        parts: dict[str, Seconds] = json.loads((Path(folder) / "parts.json").read_text())
+        parts, peak = json.loads((Path(folder) / "parts.json").read_text())
     cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     known = [sum(column) for column in zip(*parts.values(), strict=True)]
-    return {**parts, OTHER: (wall - known[0], cpu - known[1]), "whole": (wall, cpu)}
+    return Measured({**parts, OTHER: (wall - known[0], cpu - known[1]), "whole": (wall, cpu)}, peak)
 
 
-def report(names: Sequence[str], rows: Sequence[Sequence[dict[str, Seconds]]]) -> None:
+def report(names: Sequence[str], rows: Sequence[Sequence[Measured]]) -> None:
     """Print a Markdown table: one line per part, three columns per checkout."""
     print("| | " + " | ".join(f"{name}: seconds | CPU seconds | share" for name in names) + " |")
     print("|---|" + "---|---|---|" * len(names))
     for part in (IMPORTS, *PARTS, OTHER, "whole"):
         cells = []
         for runs in rows:
-            found = [one.get(part, (0.0, 0.0)) for one in runs]
-            share = median(wall / one["whole"][0] for (wall, _), one in zip(found, runs, strict=True))
+            found = [one.parts.get(part, (0.0, 0.0)) for one in runs]
+            share = median(wall / one.parts["whole"][0] for (wall, _), one in zip(found, runs, strict=True))
             cells.append(f"{median(w for w, _ in found):.1f} | {median(c for _, c in found):.1f} | {share:.0%}")
         print(f"| {part} | " + " | ".join(cells) + " |")
+    print(f"peak memory: {', '.join(f'{median(one.peak for one in runs):.0f} MB' for runs in rows)}")
 
 
 def main() -> None:

@@ -2,8 +2,9 @@
 
 import shutil
 import tarfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -20,6 +21,8 @@ from ssil.data.resident_images import Resident
 
 SITE = "https://www.cs.toronto.edu/~kriz"
 PIXELS = 3 * 32 * 32  # planes of red, green and blue
+BLOCK = 1000
+"""Images that are read at a time."""
 
 
 @dataclass(frozen=True)
@@ -154,17 +157,25 @@ def _unpack(tar: tarfile.TarFile, member: str, path: Path) -> None:
 
 
 def _samples(version: CifarVersion, folder: Path, files: Mapping[str, int]) -> Samples:
-    records = torch.cat([_records(version, folder / name, count) for name, count in files.items()])
-    planes = records[:, version.labels :].reshape(-1, 3, 32, 32)
-    return Samples(Resident(planes.permute(0, 2, 3, 1).contiguous()), records[:, version.labels - 1].long())
+    """Read the images of some files, a block at a time: a second copy of all of them would be the run's peak memory."""
+    count = sum(files.values())
+    pixels, labels = torch.empty(count, 32, 32, 3, dtype=torch.uint8), torch.empty(count, dtype=torch.long)
+    done = 0
+    for records in chain.from_iterable(_blocks(version, folder / name, images) for name, images in files.items()):
+        block = slice(done, done := done + len(records))
+        planes = records[:, version.labels :].reshape(-1, 3, 32, 32)
+        pixels[block], labels[block] = planes.permute(0, 2, 3, 1), records[:, version.labels - 1]
+    return Samples(Resident(pixels), labels)
 
 
-def _records(version: CifarVersion, path: Path, count: int) -> torch.Tensor:
-    data = np.fromfile(path, dtype=np.uint8) if path.is_file() else np.empty(0, dtype=np.uint8)
-    size = count * version.record
-    if data.size != size:
-        raise UserError(f"{path} has {data.size:,} bytes, not {size:,}: delete {path.parent} and unpack {version.url}")
-    return torch.from_numpy(data).view(count, version.record)
+def _blocks(version: CifarVersion, path: Path, count: int) -> Iterator[torch.Tensor]:
+    """Yield the records of a file, some at a time; raise UserError if the file does not have `count` of them."""
+    found, size = path.stat().st_size if path.is_file() else 0, count * version.record
+    if found != size:
+        raise UserError(f"{path} has {found:,} bytes, not {size:,}: delete {path.parent} and unpack {version.url}")
+    with path.open("rb") as file:
+        while len(data := np.fromfile(file, np.uint8, BLOCK * version.record)):
+            yield torch.from_numpy(data).view(-1, version.record)
 
 
 def _names(version: CifarVersion, folder: Path) -> tuple[str, ...]:
