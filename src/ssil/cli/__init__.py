@@ -54,6 +54,7 @@ COMMANDS = {
     },
     "Files": {
         "verify": "Verify every file of a model, a run or a store; repair what can be.",
+        "cache": "Show what the cache holds, or clear what nobody needs.",
     },
     "Methods and data": {
         "methods": "List the methods, or show the options and settings of one.",

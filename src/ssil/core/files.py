@@ -9,7 +9,7 @@ import json
 import os
 import stat
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -52,6 +52,9 @@ def replacing(path: Path, unique: bool = False) -> Iterator[BinaryIO]:
     part.unlink(missing_ok=True)
     try:
         with open(part, "xb", opener=_open_regular) as file:
+            if unique:  # so that `ssil cache clear` can tell it from one that was left
+                with suppress(OSError):
+                    fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
             yield file
             file.flush()
             os.fsync(file.fileno())
