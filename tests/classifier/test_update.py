@@ -193,3 +193,20 @@ def test_the_new_model_scores_the_hold_out_set_once(monkeypatch: pytest.MonkeyPa
     assert scored == [(3, old), (5, new)]
     assert made.after == evaluate(made.classifier)
     assert made.after_unscaled == evaluate(replace(made.classifier, temperature=1.0))
+
+
+@pytest.mark.parametrize("rule", ["keep", "reservoir", "recent"])
+def test_exemplars_of_known_classes_follow_their_rule(rule: str) -> None:
+    given = settings(memory=20, epochs=1, later_epochs=1, exemplars=rule)
+    made = update(None, given, labelled_images(["ant", "bee"], 20)).classifier
+    first, kept = kept_names(made), 0
+    for week in range(1, 6):
+        made = update(made, given, labelled_images(["ant", "bee"], 20, 20 * week)).classifier
+        assert len(kept_names(made)) == len(first)
+    kept = len(first & kept_names(made))
+    assert kept == len(first) if rule == "keep" else kept < len(first) / 2
+
+
+def kept_names(classifier: Classifier) -> set[str]:
+    """Return the names of all exemplars."""
+    return {image.name for group in classifier.exemplars for image in group}

@@ -1,3 +1,5 @@
+from collections.abc import Sequence
+from functools import partial
 from itertools import pairwise
 
 import pytest
@@ -15,11 +17,15 @@ from ssil.learning.memory import (
     Memory,
     MemoryBudget,
     NoBudget,
+    Renew,
     Select,
     UnlimitedBudget,
     by_class,
     herding,
+    keeping,
+    most_recent,
     random_selection,
+    reservoir,
     update,
 )
 
@@ -221,3 +227,95 @@ def test_by_class_keeps_the_order_within_a_class() -> None:
     groups = by_class(torch.tensor([4, 2, 3, 0]), labels)
     assert {label: group.tolist() for label, group in groups.items()} == {0: [4], 1: [2, 0], 5: [3]}
     assert by_class(torch.tensor([], dtype=torch.long), labels) == {}
+
+
+def by_number(indices: Tensor) -> Tensor:
+    """A random number for each image, which depends on the image alone."""
+    drawn = [torch.rand((), generator=Randomness(0).at("priority", index)) for index in indices.tolist()]
+    return torch.stack([torch.zeros(()), *drawn])[1:]
+
+
+RENEWALS = {"keep": keeping, "recent": most_recent, "reservoir": lambda _: reservoir(by_number)}
+arrivals = st.lists(st.tuples(st.integers(0, 12), st.integers(0, 12)), min_size=1, max_size=8)
+"""The images of each of two classes, update by update."""
+
+
+def followed(stream: Sequence[tuple[int, ...]], total: int, rule: str) -> list[tuple[dict[int, Tensor], Memory]]:
+    """What arrives, and the memory after each update; images are numbered as they arrive."""
+    classes, memory, history, images = ClassTable().extend(["a", "b"]), Memory(), [], 0
+    for sizes in stream:
+        ends = [images + sum(sizes[: number + 1]) for number in range(len(sizes))]
+        arrived = {c: torch.arange(end - size, end) for c, (end, size) in enumerate(zip(ends, sizes, strict=True))}
+        images = ends[-1]
+        memory = update(memory, arrived, classes, FixedBudget(total), select, RENEWALS[rule])
+        history.append((arrived, memory))
+    return history
+
+
+@pytest.mark.parametrize("rule", RENEWALS)
+@some
+@given(stream=arrivals, total=st.integers(1, 20))
+def test_every_rule_keeps_its_quota_of_images_that_it_had_or_was_given(
+    rule: str, stream: list[tuple[int, int]], total: int
+) -> None:
+    before = Memory((torch.empty(0, dtype=torch.long),) * 2)
+    for arrived, after in followed(stream, total, rule):
+        candidates = [[*kept.tolist(), *arrived[c].tolist()] for c, kept in enumerate(before.exemplars)]
+        assert list(after.counts) == FixedBudget(total).quotas([*map(len, candidates)])
+        for c, group in enumerate(after.exemplars):
+            assert len({*group.tolist()}) == len(group)
+            assert {*group.tolist()} <= {*candidates[c]}
+        before = after
+
+
+@some
+@given(stream=arrivals, total=st.integers(1, 20))
+def test_the_most_recent_images_are_kept(stream: list[tuple[int, int]], total: int) -> None:
+    update_of = dict[int, int]()
+    for number, (arrived, memory) in enumerate(followed(stream, total, "recent")):
+        update_of |= {index: number for group in arrived.values() for index in group.tolist()}
+        for group in memory.exemplars:
+            ages = [update_of[index] for index in group.tolist()]
+            assert ages == sorted(ages, reverse=True)
+
+
+def test_keeping_never_takes_a_newer_image_and_the_other_rules_do() -> None:
+    stream = [(100, 100)] * 21
+    kept = {rule: followed(stream, 40, rule) for rule in RENEWALS}
+    first = {rule: {*history[0][1].indices.tolist()} for rule, history in kept.items()}
+    last = {rule: {*history[-1][1].indices.tolist()} for rule, history in kept.items()}
+    assert first["keep"] == last["keep"]
+    assert len(first["reservoir"] & last["reservoir"]) < 10
+    assert min(last["recent"]) >= 20 * 200
+
+
+def _always(rule: Renew, _: Select) -> Renew:
+    return rule
+
+
+def test_a_reservoir_is_uniform_over_all_arrivals_also_after_its_quota_shrank() -> None:
+    """Over 400 seeds the kept images of five updates are distributed evenly: chi-square, 4 degrees of freedom."""
+    found = torch.zeros(5)
+    for seed in range(400):
+        drawn = torch.rand(100, generator=Randomness(seed).at("priority"))
+        memory, classes, rule = Memory(), ClassTable().extend(["a"]), reservoir(drawn.__getitem__)
+        for number in range(5):
+            new = {0: torch.arange(20 * number, 20 * number + 20)}
+            budget = FixedBudget(20 if number < 2 else 10)
+            memory = update(memory, new, classes, budget, select, partial(_always, rule))
+        found += torch.bincount(memory.indices // 20, minlength=5)
+    expected = found.sum() / 5
+    assert found.sum() == 4000
+    assert ((found - expected) ** 2 / expected).sum() < 13.28  # the 99 % quantile
+
+
+def test_a_reservoir_does_not_depend_on_the_order_of_arrival() -> None:
+    classes, rule = ClassTable().extend(["a"]), RENEWALS["reservoir"]
+    parts = torch.randperm(60, generator=torch.Generator().manual_seed(1)).split(15)
+    kept = []
+    for order in (parts, parts[::-1]):
+        memory = Memory()
+        for part in order:
+            memory = update(memory, {0: part}, classes, FixedBudget(12), select, rule)
+        kept.append(memory.indices.tolist())
+    assert kept[0] == kept[1]

@@ -1,7 +1,7 @@
 """The settings of a classifier: the options of `ssil learn` and the parameters of the scikit-learn estimator."""
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from ssil.core.errors import UserError
 from ssil.core.network_input import GREY_MEAN, GREY_STD, NetworkInput
@@ -11,6 +11,9 @@ from ssil.data.image_index import Preprocessing
 if TYPE_CHECKING:
     from ssil.learning.registry import ConfiguredMethod
     from ssil.nn.first_weights import FirstWeights
+
+ExemplarRule = Literal["keep", "reservoir", "recent"]
+"""What becomes of the exemplars of a known class when more images of it arrive."""
 
 
 class ClassifierSettings(Settings):
@@ -24,6 +27,9 @@ class ClassifierSettings(Settings):
     options: dict[str, Any] = setting({}, "the method's own options")
     memory: Positive = setting(2000, "images to keep in all")
     memory_mb: float | None = setting(None, "megabytes of images to keep, instead of a number", gt=0)
+    exemplars: ExemplarRule = setting(
+        "reservoir", "of a known class: keep the first ones, a reservoir of all ever seen, or the most recent"
+    )
     flip: bool = setting(True, "whether mirrored images are as good")
     epochs: Positive = setting(30, "of the first update")
     later_epochs: Positive = setting(20, "of each later update")

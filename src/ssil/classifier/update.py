@@ -10,8 +10,9 @@ from statistics import fmean
 from typing import Any, NamedTuple
 
 import torch
+from torch import Tensor
 
-from ssil.classifier.classifier_settings import FIXED, ClassifierSettings, make_settings
+from ssil.classifier.classifier_settings import FIXED, ClassifierSettings, ExemplarRule, make_settings
 from ssil.classifier.feature_extraction import WholeNetwork, trained_network
 from ssil.classifier.holdout import BUDGET_SHARE, HoldoutResult, evaluate, evaluate_scores, hold_out, holdout_scores
 from ssil.classifier.image_file import ImageFile, ImagesByClass, LabelledImages
@@ -90,7 +91,7 @@ def update(
     train = partial(_train, previous, data, network)
     timed = _with_fitting_epochs(settings, 60 * minutes, train, first=not classifier) if minutes else settings
     snapshot = train(timed, observer)
-    chosen = data.choose_exemplars(FixedBudget(budget - sum(map(len, holdout))), random)
+    chosen = data.choose_exemplars(FixedBudget(budget - sum(map(len, holdout))), settings.exemplars, random)
     unscaled = Classifier(settings, snapshot, _shrunk(chosen, settings), _shrunk(holdout, settings))
     before = evaluate(classifier, unscaled.holdout) if classifier else None
     epochs = timed.later_epochs if classifier else timed.epochs
@@ -184,11 +185,24 @@ class _TrainingData:
         kept = torch.arange(len(new), len(images)).split([len(group) for group in old]) if old else ()
         return cls(classes, images, network.samples(images, labels), Memory(tuple(kept)), len(new))
 
-    def choose_exemplars(self, budget: FixedBudget, random: Randomness) -> ImagesByClass:
+    def choose_exemplars(self, budget: FixedBudget, rule: ExemplarRule, random: Randomness) -> ImagesByClass:
         """Return the exemplars after the update."""
         arrived = memories.by_class(torch.arange(self.arrived), self.samples.labels)
-        chosen = memories.update(self.memory, arrived, self.classes, budget, memories.random_selection(random))
+        renewal, select = self._renewal(rule, random), memories.random_selection(random)
+        chosen = memories.update(self.memory, arrived, self.classes, budget, select, renewal)
         return tuple(tuple(self.images[index] for index in group.tolist()) for group in chosen.exemplars)
+
+    def _renewal(self, rule: ExemplarRule, random: Randomness) -> Callable[[memories.Select], memories.Renew]:
+        """Return the rule by which a class's exemplars follow its new images."""
+        by_priority = memories.reservoir(partial(self._priorities, random))
+        rules = {"keep": memories.keeping, "recent": memories.most_recent, "reservoir": lambda _: by_priority}
+        return rules[rule]
+
+    def _priorities(self, random: Randomness, indices: Tensor) -> Tensor:
+        """Return a random number for each image, which depends on the seed and the image alone."""
+        keys = [self.images[index].original_digest for index in indices.tolist()]
+        drawn = [torch.rand((), generator=random.at("reservoir", key), dtype=torch.float64) for key in keys]
+        return torch.stack([torch.zeros((), dtype=torch.float64), *drawn])[1:]
 
 
 def _train(

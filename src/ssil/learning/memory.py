@@ -15,6 +15,11 @@ from ssil.core.randomness import Randomness
 Select = Callable[[int, Tensor, int], Tensor]
 """(class, indices of its candidates, largest number to keep) -> the indices to keep, the most valuable first."""
 
+Renew = Callable[[int, Tensor, Tensor, int], Tensor]
+"""(class, its exemplars, its newly arrived samples, quota) -> its exemplars from now on, the most valuable first.
+
+They are as many as the quota, which is at most the number of exemplars and arrived samples together."""
+
 
 @dataclass(frozen=True)
 class Memory:
@@ -160,13 +165,51 @@ def by_class(indices: Tensor, labels: Tensor) -> dict[int, Tensor]:
     return {label: group for label, group in enumerate(groups) if len(group)}
 
 
+def keeping(select: Select) -> Renew:
+    """Return the rule that keeps the exemplars of a class; newly arrived samples fill the rest of its quota."""
+
+    def renew(label: int, held: Tensor, arrived: Tensor, quota: int) -> Tensor:
+        missing = quota - len(held)
+        return torch.cat([held, select(label, arrived, missing)]) if missing > 0 else held[:quota]
+
+    return renew
+
+
+def most_recent(select: Select) -> Renew:
+    """Return the rule that keeps the newest samples of a class: those that have just arrived, then its exemplars."""
+
+    def renew(label: int, held: Tensor, arrived: Tensor, quota: int) -> Tensor:
+        return torch.cat([select(label, arrived, quota), held])[:quota]
+
+    return renew
+
+
+def reservoir(priorities: Callable[[Tensor], Tensor]) -> Renew:
+    """Return the rule that keeps a uniform sample of all samples of a class that have ever arrived.
+
+    Every sample has a random number for ever; those with the smallest are kept. This needs no count of the samples
+    seen. A class whose exemplars were chosen by another rule goes on as if no others had ever arrived.
+
+    Args:
+        priorities: Maps indices of samples to their random numbers.
+    """
+
+    def renew(_: int, held: Tensor, arrived: Tensor, quota: int) -> Tensor:
+        candidates = torch.cat([held, arrived])
+        return candidates[priorities(candidates).argsort(stable=True)[:quota]]
+
+    return renew
+
+
 def update(
-    memory: Memory, arrived: Mapping[int, Tensor], classes: ClassTable, budget: MemoryBudget, select: Select
+    memory: Memory,
+    arrived: Mapping[int, Tensor],
+    classes: ClassTable,
+    budget: MemoryBudget,
+    select: Select,
+    renewal: Callable[[Select], Renew] = keeping,
 ) -> Memory:
     """Return the memory after a task.
-
-    A class that has exemplars already keeps the first of them, as many as its new quota allows. If more images of it
-    have arrived, they fill the rest of its quota.
 
     Args:
         memory: The memory before the task.
@@ -174,15 +217,12 @@ def update(
         classes: The class table after the task.
         budget: The number of exemplars of each class.
         select: The rule that selects exemplars among arrived samples.
+        renewal: The rule for classes that have exemplars already, given `select`.
     """
     held = memory.exemplars + (_nothing(),) * (classes.seen - len(memory.exemplars))
-    quotas = budget.quotas([len(kept) + len(arrived.get(c, ())) for c, kept in enumerate(held)])
-
-    def fill(c: int) -> Tensor:
-        missing = quotas[c] - len(held[c])
-        return torch.cat([held[c], select(c, arrived[c], missing)]) if missing > 0 else held[c][: quotas[c]]
-
-    return Memory(tuple(map(fill, range(classes.seen))))
+    new = [arrived.get(c, _nothing()) for c in range(classes.seen)]
+    quotas = budget.quotas([*map(len, map(torch.cat, zip(held, new, strict=True)))])
+    return Memory(tuple(map(renewal(select), range(classes.seen), held, new, quotas)))
 
 
 def _nothing() -> Tensor:
