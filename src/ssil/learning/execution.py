@@ -25,7 +25,7 @@ from ssil.nn.resnet import Norm
 BATCH = 512
 """Images of an evaluation batch at most."""
 CPU_BATCH = 64
-"""The same on a CPU, whose caches hold the values of so few images: twice as fast as 512."""
+"""The same on a CPU: faster than 512, and it bounds the memory; see docs/results/speed.md."""
 LEAST = 16
 """Fewer images at the end join the batch before them: on a CPU other functions compute so few, with other rounding."""
 PIXELS = BATCH * 64 * 64
