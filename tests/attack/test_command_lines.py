@@ -108,6 +108,10 @@ REFUSED: dict[str, tuple[object, ...]] = {
     "huge images": ("run", *SMALL[2:], "--dataset", "photos", "--image-size", 10**6, "--out", "new"),
     "run into a long path": ("run", *SMALL, "--out", LEFT),
     "run into a long name": ("run", *SMALL, "--out", "a" * 300),
+    "run into a name that isn't UTF-8": ("run", *SMALL, "--out", "caf\udce9", "--track", "tensorboard"),
+    "branch that scores in another way": ("run", *SMALL, "--branch", "bic"),
+    "verify a folder of images": ("verify", "photos", "--repair"),
+    "clear a kind of no cache": ("cache", "clear", "other"),
     "negative memory": ("run", *SMALL, "--memory", -1),
     "infinite megabytes": (*NEW, "--memory-mb", "inf"),
     "no megabytes": (*NEW, "--memory-mb", "nan"),
@@ -154,6 +158,12 @@ def test_a_command_line_that_must_be_refused(sandbox: Sandbox, name: str) -> Non
     assert answer.refused, (answer.code, answer.out[-300:], answer.err[-300:])
     kept = {"new", "new/lock", "new/log.jsonl", "new/record.json"} if name == "diverging run" else set()
     assert {*changed} <= kept
+
+
+def test_large_images_in_a_small_network(sandbox: Sandbox) -> None:
+    """Without --image-size they have 224 x 224 pixels, at which oneDNN once crashed."""
+    answer, _ = sandbox("run", *SMALL[2:], "--dataset", "store", "--device", "cpu")
+    assert answer.code == 0, (answer.code, answer.err)
 
 
 def test_a_picture_on_standard_input(sandbox: Sandbox) -> None:

@@ -261,6 +261,9 @@ GRAMMARS: dict[str, Grammar] = {
     "show": Grammar((first("run", INPUTS),), options={"--metrics": FLAG, "--json": FLAG}),
     "report": Grammar((first("run", INPUTS),), options={"--out": OUTPUTS}),
     "diff": Grammar((first("run", INPUTS), first("stopped", INPUTS)), options={"--json": FLAG}),
+    "verify": Grammar((first("model", INPUTS),), options={"--repair": FLAG, "--json": FLAG}, always=TRUSTED),
+    "cache": Grammar(options={"--json": FLAG}),
+    "cache clear": Grammar((["validation", "other", "", *TEXTS],), options={"--older-than": NUMBERS, "--json": FLAG}),
     "grid": Grammar(
         (first("grid.toml", INPUTS),),
         usual={"--dry-run": ""},
