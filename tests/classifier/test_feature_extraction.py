@@ -193,7 +193,7 @@ def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     library = SimpleNamespace(hf_hub_download=lambda name, file: str(tmp_path / "blob"))
     monkeypatch.setitem(sys.modules, "huggingface_hub", library)
     yield "some/resnet14"
-    pretrained._downloaded.cache_clear()
+    pretrained.downloaded.cache_clear()
 
 
 def test_from_the_command_line(hub: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

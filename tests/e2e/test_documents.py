@@ -49,6 +49,11 @@ def test_the_readmes_first_stream(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         ("README.md", "classifier", ["signs, version 3 of 1, 2, 3: 15 classes", "W latin capital letter w"]),
         ("docs/freezing.md", "commands", ["mine, version 1 of 1: 10 classes"]),
         ("docs/closed-form.md", "commands", ["runs/closed/ranpac", "runs/closed/slda"]),
+        (
+            "docs/weights.md",
+            "commands",
+            ["(x - 127) / 128", "more, version 1 of 1: 10 classes, eeil on efficientnet_lite0"],
+        ),
     ],
 )
 def test_a_classifier_of_your_own(document: str, name: str, said: list[str], tmp_path: Path) -> None:

@@ -317,7 +317,7 @@ def hub(monkeypatch: pytest.MonkeyPatch) -> Iterator[SimpleNamespace]:
     library = SimpleNamespace()
     monkeypatch.setitem(sys.modules, "huggingface_hub", library)
     yield library
-    pretrained._downloaded.cache_clear()
+    pretrained.downloaded.cache_clear()
 
 
 def test_a_model_of_the_hub(hub: SimpleNamespace, tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ from ssil.benchmark.record import Record, flat
 from ssil.benchmark.scenario import Stream
 from ssil.core.errors import UserError
 from ssil.core.files import checksum
+from ssil.core.plugins import names_code
 from ssil.data.dataset import Dataset
 from ssil.data.image_index import as_utf8
 from ssil.learning.distributed import AnyFabric
@@ -111,7 +112,7 @@ def _recorded_method(other: ConfiguredMethod) -> dict[str, Any]:
 
 def _source_checksums(**references: str) -> dict[str, str]:
     """Return checksums of the user's own files (`file.py:name`), whose content may change while their names stay."""
-    files = {name: reference.rpartition(":")[0] for name, reference in references.items()}
+    files = {name: reference.rpartition(":")[0] for name, reference in references.items() if names_code(reference)}
     return {f"{name}_sha256": checksum(Path(file).read_bytes(), 64) for name, file in files.items() if file}
 
 

@@ -25,6 +25,7 @@ from ssil.core.classes import ClassTable
 from ssil.core.errors import UserError, one_line
 from ssil.core.files import checksum, flush_folder, temporary, write_atomic
 from ssil.core.model_layout import MODEL, WEIGHTS
+from ssil.core.plugins import names_code
 from ssil.core.samples import Samples
 from ssil.core.tensor_files import pack
 from ssil.data.resident_images import Resident
@@ -197,5 +198,5 @@ def _check_shapes(snapshot: Snapshot, settings: ClassifierSettings) -> None:
 def _refuse_code(path: Path, settings: ClassifierSettings, trusted: Collection[str]) -> None:
     """Raise UserError if the model names a Python file that is not trusted: loading it would run its code."""
     for kind, name in (("method", settings.method), ("backbone", settings.backbone)):
-        if ":" in name and name not in trusted:
+        if names_code(name) and name not in trusted:
             raise UserError(f"{kind}: {path} names code of its own, {name}; if you trust it, say --trust {name}")

@@ -18,6 +18,7 @@ from ssil.cli.terminal import (
     require_plotly,
     table,
 )
+from ssil.core.plugins import short_name
 
 if TYPE_CHECKING:
     from ssil.classifier.holdout import HoldoutResult
@@ -69,7 +70,7 @@ def inspect(
         return
     screen, settings = console(), known.settings
     versions = f"version {found.number} of {', '.join(map(str, directory.numbers()))}"
-    learner = plain(f"{settings.method} on {settings.backbone} at {settings.image_size} pixels")
+    learner = plain(f"{settings.method} on {short_name(settings.backbone)} at {settings.image_size} pixels")
     size = f"{summary['bytes'] / 1e6:.1f} MB"
     screen.print(f"[bold]{plain(model)}[/], {versions}: {len(rows)} classes, {learner}, {size}")
     shown = table("class", "since update", "exemplars", "hold-out images", "hold-out accuracy")

@@ -13,7 +13,8 @@ app = App(
     name="weights",
     help_epilogue="""Weights decide the backbone, the image size and the normalisation of the network
 that begins with them. --init takes other weights too: a .safetensors file, or a
-name on the Hugging Face hub.
+name on the Hugging Face hub, a model or run directory of yours, or hf:NAME for
+a vision model of the transformers library.
 
 Examples:
   ssil weights

@@ -12,6 +12,23 @@ from ssil.core.errors import UserError, did_you_mean
 
 T = TypeVar("T")
 
+HUB_PREFIX = "hf:"
+"""Begins the name of a backbone that the `transformers` library makes from a configuration."""
+
+
+def names_code(name: str) -> bool:
+    """Return whether a method or backbone of this name is code of the user's, `file.py:name`."""
+    return ":" in name and not name.startswith(HUB_PREFIX)
+
+
+def short_name(name: str) -> str:
+    """Return a name to be shown: of a long one, the beginning.
+
+    >>> short_name("resnet18"), short_name('hf:{"model_type":"vit","a":"' + "x" * 90)
+    ('resnet18', 'hf:{"model_type":"vit","a":"xxxxxxxxx...')
+    """
+    return f"{name[:37]}..." if name.startswith(HUB_PREFIX) and len(name) > 40 else name
+
 
 def find(kind: str, name: str, builtin: Mapping[str, T]) -> T:
     """Return a function by name: built in, `file.py:name`, or an entry point of the group `ssil.<kind>s`.

@@ -53,5 +53,12 @@ def backbones() -> tuple[str, ...]:
 
 
 def find_backbone(name: str) -> MakeBackbone:
-    """Return the function for a built-in name, `my_file.py:my_function`, or an entry point of `ssil.backbones`."""
+    """Return the function for a built-in name, `my_file.py:my_function`, or an entry point of `ssil.backbones`.
+
+    A name that begins with `hf:` is the configuration of a model of the `transformers` library.
+    """
+    if name.startswith(plugins.HUB_PREFIX):
+        from ssil.nn.hub_models import hub_backbone  # which needs a library that may be missing
+
+        return hub_backbone(name)
     return plugins.find("backbone", name, BACKBONES)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from ssil.core.errors import UserError
 from ssil.core.files import checksum
 from ssil.core.network_input import NetworkInput
+from ssil.core.plugins import HUB_PREFIX, names_code
 from ssil.nn.own_models import find_own_model
 from ssil.nn.pretrained import Pretrained, find_pretrained, read_pretrained
 from ssil.nn.weights import NAMED_WEIGHTS
@@ -63,6 +64,10 @@ class WeightsFile:
 
 def find_first_weights(name: str) -> FirstWeights:
     """Return the weights of this name (see `ssil weights`), directory, file or hub name; no tensor is read yet."""
+    if name.startswith(HUB_PREFIX):
+        from ssil.nn.hub_models import find_hub_model  # which needs a library that may be missing
+
+        return find_hub_model(name)
     return NAMED_WEIGHTS.get(name) or find_own_model(name) or WeightsFile(name)
 
 
@@ -75,7 +80,8 @@ def decided_settings(weights: FirstWeights, given: Mapping[str, Any]) -> dict[st
     """Return the settings that the weights decide: `backbone` and `input`, or none.
 
     Raises:
-        UserError: The settings that the user gave name another backbone.
+        UserError: The settings that the user gave name another backbone; or the weights are of a backbone that is code
+            of a model's own, or that can only be frozen, and the settings don't say so.
 
     >>> from ssil.nn.weights import named_weights
     >>> decided_settings(named_weights("efficientnet_lite0"), {"backbone": "resnet18"})
@@ -85,9 +91,11 @@ def decided_settings(weights: FirstWeights, given: Mapping[str, Any]) -> dict[st
     wanted = given.get("backbone", weights.backbone)
     if weights.backbone and wanted != weights.backbone:
         raise UserError(f"backbone: the weights {weights.name} are not of {wanted}; leave out --backbone")
-    if weights.backbone and ".py:" in weights.backbone and "backbone" not in given:
+    if weights.backbone and names_code(weights.backbone) and "backbone" not in given:
         raise UserError(
             f"backbone: {weights.name} names code of its own; if you trust it, say --backbone {weights.backbone}"
         )
+    if str(weights.backbone).startswith(HUB_PREFIX) and not given.get("freeze"):
+        raise UserError(f"freeze: {weights.name} is a model that can't be trained further here; give --freeze too")
     decided = {"backbone": weights.backbone, "input": weights.input}
     return {name: value for name, value in decided.items() if value is not None}

@@ -41,11 +41,12 @@ def find_pretrained(name: str) -> Path:
     if not on_hub and not path.is_file():
         cure = "give a .safetensors file, a name of `ssil weights`, or one such as timm/resnet18.a1_in1k"
         raise UserError(f"init: {name!r} is no file; {did_you_mean(name, NAMED_WEIGHTS, cure)}")
-    return _downloaded(name) if on_hub else path
+    return downloaded(name, HUB_FILE) if on_hub else path
 
 
 @cache
-def _downloaded(name: str) -> Path:
+def downloaded(name: str, file: str) -> Path:
+    """Return a file of a model on the Hugging Face hub, which is downloaded once; raise UserError if that fails."""
     try:
         hub = import_module("huggingface_hub")
     except ImportError as error:
@@ -53,11 +54,11 @@ def _downloaded(name: str) -> Path:
             f"init: {name!r} is no file, and to find it on the Hugging Face hub takes: pip install 'ssil[hub]'"
         ) from error
     try:
-        return Path(hub.hf_hub_download(name, HUB_FILE))
+        return Path(hub.hf_hub_download(name, file))
     except Exception as error:  # the kind depends on what is missing: network, model or file
         reason = " ".join(str(error).split())
         raise UserError(
-            f"init: {HUB_FILE} of {name} can't be had from the Hugging Face hub ({reason}); give a local file"
+            f"init: {file} of {name} can't be had from the Hugging Face hub ({reason}); give a local file"
         ) from error
 
 

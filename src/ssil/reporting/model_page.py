@@ -11,6 +11,7 @@ from ssil.classifier.holdout import HoldoutResult, accuracy_drops
 from ssil.classifier.model_directory import ModelVersion
 from ssil.core.errors import UserError
 from ssil.core.files import replacing
+from ssil.core.plugins import short_name
 from ssil.reporting.figures.style import NEW, OLD
 from ssil.reporting.pages import render
 from ssil.reporting.plotly_figures import AGES, framed, line_trace
@@ -48,7 +49,7 @@ def model_page(title: str, model: EvaluatedVersion) -> str:
         "model.html",
         title=f"{title}, version {version.number}",
         model=model,
-        classifier=f"{settings.method} on {settings.backbone} at {settings.image_size} pixels",
+        classifier=f"{settings.method} on {short_name(settings.backbone)} at {settings.image_size} pixels",
         findings=findings(model),
         updates=_updates(version),
         shown=shown,
