@@ -20,7 +20,7 @@ from ssil.data.store.writer import prepare
     ("name", "message"),
     [
         ("cifra100", "dataset: 'cifra100' .* did you mean 'cifar100'?"),
-        ("zzz", "give glyphs, digits, cifar10, .*, landmark-v2-10k, or the path"),
+        ("zzz", "give glyphs, characters, digits, cifar10, .*, landmark-v2-10k, or the path"),
     ],
 )
 def test_unknown_names(name: str, message: str) -> None:

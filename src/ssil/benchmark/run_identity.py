@@ -132,6 +132,7 @@ def _provenance(config: RunConfig, dataset: Dataset, fabric: AnyFabric) -> dict[
         "threads": torch.get_num_threads(),
         "command": " ".join(["ssil", *sys.argv[1:]]),
         "synthetic_data": dataset.synthetic,
+        **({"sources": list(dataset.sources)} if dataset.sources else {}),
         "images": {"train": len(dataset.train), "test": len(dataset.test)},
         "left_out": len(dataset.left_out),
         "skipped_files": [remark.path for remark in dataset.left_out[:LISTED_FILES]],

@@ -30,10 +30,10 @@ as claims-13-14.csv. Numbers marked "beside" do not count. SS is the separated
 softmax, T the number of tasks, t one of them.
 
 Presets for --data: glyphs (synthetic, needs no download), cifar100,
-cifar100-full and cifar100-full-20 (all images, each method on the same part of
-its own schedule), cifar100-uneven, omniglot, or at the paper's scale imagenet,
-landmark-v2-1k, landmark-v2-10k; or a file of your own, like those in
-src/ssil/reproduction/preset_files/.
+cifar100-uneven, omniglot; with every method on the same part of its own
+schedule cifar100-full, cifar100-full-20, characters, omniglot-scaled; at the
+paper's scale imagenet, landmark-v2-1k, landmark-v2-10k; or a file of your own,
+like those in src/ssil/reproduction/preset_files/.
 
 Examples:
   ssil claims --quick --jobs 2

@@ -30,7 +30,8 @@ class DatasetInfo(NamedTuple):
 class Dataset:
     """Training and test images with labels 0..C-1 in the set's own class order, and their transform to network input.
 
-    `synthetic` images were drawn, not photographed; `remarks` are on files that were left out or look odd.
+    `synthetic` images were drawn, not photographed; `remarks` are on files that were left out or look odd; `sources`
+    name what images were drawn with, if that depends on the system.
     """
 
     name: str
@@ -40,6 +41,7 @@ class Dataset:
     transform: Transform
     synthetic: bool = False
     remarks: tuple[Remark, ...] = ()
+    sources: tuple[str, ...] = ()
 
     @property
     def left_out(self) -> tuple[Remark, ...]:

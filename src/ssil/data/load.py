@@ -13,11 +13,23 @@ from ssil.data.dataset import Dataset, DatasetInfo, imbalanced, subset
 from ssil.data.file_validation import FileValidation, ProgressCallback, validate_files
 from ssil.data.image_index import ImageIndex, Preprocessing, Remark, refuse_remarks
 from ssil.data.prefetch import default_threads
-from ssil.data.sources import cifar, digits, folder, glyphs, huggingface, imagenet, landmarks, manifest, npz, omniglot
+from ssil.data.sources import (
+    characters,
+    cifar,
+    digits,
+    folder,
+    glyphs,
+    huggingface,
+    imagenet,
+    landmarks,
+    manifest,
+    npz,
+    omniglot,
+)
 from ssil.data.store import reader
 from ssil.data.store.format import is_store
 
-SOURCES = (glyphs, digits, cifar, imagenet, omniglot, landmarks, folder, manifest, huggingface, reader, npz)
+SOURCES = (glyphs, characters, digits, cifar, imagenet, omniglot, landmarks, folder, manifest, huggingface, reader, npz)
 
 
 def describe() -> tuple[DatasetInfo, ...]:
@@ -48,7 +60,9 @@ NAMED: dict[str, Callable[[DataSettings], ImageIndex]] = {
     "omniglot": lambda settings: omniglot.omniglot(settings.data_root),
     **LANDMARKS,
 }
-PIXELS = ("glyphs", "digits", "cifar10", "cifar100")
+DRAWN = {"glyphs": glyphs.glyphs, "characters": characters.characters}
+"""Sets that are drawn as the settings say."""
+PIXELS = (*DRAWN, "digits", "cifar10", "cifar100")
 NAMES = (*PIXELS, *NAMED)
 
 
@@ -175,10 +189,10 @@ def _from_pixels(settings: DataSettings) -> Dataset:
     for option in ("class_list", "min_per_class", "max_per_class", "augment"):
         if (value := getattr(settings, option)) is not None:
             raise UserError(f"{option}: {value} is not for {name}, but for sets of image files; leave it out")
-    if name == "glyphs":
+    if name in DRAWN:
         options = settings.model_dump(include={"classes", "train_per_class", "test_per_class"}, exclude_none=True)
         size = {"size": settings.image_size} if settings.image_size else {}
-        return glyphs.glyphs(seed=settings.split_seed or 0, **options, **size)
+        return DRAWN[name](seed=settings.split_seed or 0, **options, **size)
     return subset(_arrays(settings), settings.classes, settings.train_per_class, settings.test_per_class)
 
 

@@ -55,6 +55,21 @@ def accuracy_table(evidence: Evidence, lines: Sequence[str], columns: Columns, k
     return Table(header, rows, _best(evidence, lines, columns, k))
 
 
+def cost_table(evidence: Evidence, lines: Sequence[str], columns: Columns) -> Table:
+    """Return what the training of each line that has runs has cost under each condition: means over the seeds."""
+    header = ["column", "method", "images seen", "gradient steps", "seconds"]
+    found = [(condition, line) for condition in columns for line in lines if evidence.has(condition, line)]
+    rows = [[evidence.preset.column(condition), line, *_costs(evidence, condition, line)] for condition, line in found]
+    return Table(header, rows, words=2)
+
+
+def _costs(evidence: Evidence, condition: Condition, line: str) -> list[str]:
+    """Return images, gradient steps and seconds of training; steps were not counted in records of version 2."""
+    summaries = [record.summary for record in evidence.records(condition, line) if record.summary]
+    costs = [(summary.images_seen, summary.gradient_steps, summary.training_seconds) for summary in summaries]
+    return [NONE if None in values else f"{sum(values) / len(values):,.0f}" for values in zip(*costs, strict=True)]
+
+
 def _cell(evidence: Evidence, condition: Condition, line: str, k: int) -> str:
     ours = estimate(_averages(evidence, condition, line, k)).text() if evidence.has(condition, line) else NONE
     return f"{ours} / {_printed(evidence.preset, condition, line, k)}"
@@ -147,10 +162,11 @@ def _variant(line: str, label: str) -> str:
 
 
 def _table(name: str, title: str, lines: Sequence[str], columns: Columns) -> Item:
-    """Return a table of accuracies, once for top-1 and once for top-5."""
+    """Return a table of accuracies, once for top-1 and once for top-5, and one of what the training has cost."""
 
     def tables(evidence: Evidence) -> dict[str, Table]:
-        return {f"top{k}": accuracy_table(evidence, lines, columns, k) for k in (1, 5)}
+        accuracies = {f"top{k}": accuracy_table(evidence, lines, columns, k) for k in (1, 5)}
+        return {**accuracies, "cost": cost_table(evidence, lines, columns)}
 
     return Item(name, title, needs(lines, *columns), tables)
 
