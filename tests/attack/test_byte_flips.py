@@ -112,6 +112,7 @@ KINDS = {
     "model, current": Kind("model", "current.json", MODEL),
     "model, version": Kind("model", "versions/0002/model.json", MODEL),
     "model, weights": Kind("model", "versions/0002/weights.safetensors", MODEL),
+    "model, onnx": Kind("model", "versions/0002/model.onnx", MODEL),
     "model, old version": Kind("model", "versions/0001/model.json", (history, predict_old)),
     "model, image": Kind("model", "pictures/*/*.png", MODEL),
     "model, features": Kind("frozen_model", "pictures/*/*-*.safetensors", MODEL),

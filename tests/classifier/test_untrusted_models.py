@@ -10,10 +10,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import safetensors.torch
 import torch
 
+from ssil.classifier.exported_model import load_predictor
 from ssil.classifier.model_directory import ModelDirectory
 from ssil.classifier.model_files import read_checked_json, write_checked_json
 from ssil.classifier.prediction import Classifier
@@ -29,6 +31,7 @@ KINDS = {
     "current": "current.json",
     "model": VERSION,
     "weights": "versions/0002/weights.safetensors",
+    "onnx": "versions/0002/model.onnx",
     "picture": "pictures/cat/*.png",
     "features": "pictures/cat/*-*.safetensors",
 }
@@ -64,6 +67,8 @@ def opened(folder: Path) -> Classifier:
             image.read()
             assert image.features
             image.features()
+    predictor = load_predictor(folder)
+    assert [*predictor.predict(["black"], np.zeros((1, 8, 8, 1), np.uint8), 1)]
     return classifier
 
 
@@ -121,7 +126,7 @@ def test_a_strangers_file_runs_no_code(model: Path, kind: str, content: str) -> 
     assert not any(Path.cwd().iterdir())
 
 
-@pytest.mark.parametrize("kind", ["current", "model", "picture", "features"])
+@pytest.mark.parametrize("kind", ["current", "model", "onnx", "picture", "features"])
 def test_a_gigantic_file_is_not_read(model: Path, kind: str) -> None:
     os.truncate(file(model, kind), 1 << 40)
     with pytest.raises(UserError, match="too large"):

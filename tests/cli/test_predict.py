@@ -17,19 +17,23 @@ FORBIDDEN = (
     "ssil.reporting",
     "ssil.reproduction",
     "ssil.data.load",
-    "ssil.learning.engine",
-    "ssil.learning.trainer",
-    "ssil.learning.evaluation",
     "ssil.classifier.update",
     "ssil.classifier.holdout",
     "ssil.classifier.feature_extraction",
     "ssil.classifier.edits",
     "ssil.classifier.publish_update",
+    "ssil.classifier.model_directory",
+    "ssil.classifier.onnx_export",
+    "ssil.learning",
+    "ssil.nn",
+    "ssil.methods",
+    "torch",
     "ssil.classifier.estimator",
     "ssil.cli.learn",
     "lightning_fabric",
     "sympy",
     "scipy",
+    "pyarrow",
     "sklearn",
     "matplotlib",
     "plotly",
@@ -50,7 +54,7 @@ def images(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("method", ["eeil", "icarl", pytest.param("il2m", marks=pytest.mark.slow)])
-def test_predict_imports_no_training_code(method: str, images: Path, tmp_path: Path) -> None:
+def test_predict_imports_neither_torch_nor_training_code(method: str, images: Path, tmp_path: Path) -> None:
     model = tmp_path / "model"
     small = ["--backbone", "resnet14", "--image-size", "8", "--grey", "--epochs", "1"]
     assert main(["learn", str(model), str(images), "--method", method, *small]) == 0
@@ -61,7 +65,6 @@ def test_predict_imports_no_training_code(method: str, images: Path, tmp_path: P
     assert [
         name for name in loaded if name in FORBIDDEN or name.startswith(tuple(f"{one}." for one in FORBIDDEN))
     ] == []
-    assert [name for name in loaded if name.startswith("ssil.methods.")] == [f"ssil.methods.{method}"]
 
 
 @pytest.fixture(scope="module")

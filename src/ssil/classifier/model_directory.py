@@ -7,7 +7,7 @@ import math
 import re
 import shutil
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -18,8 +18,9 @@ import torch
 from ssil.classifier import model_files, model_tensors
 from ssil.classifier.classifier_settings import ClassifierSettings, make_settings
 from ssil.classifier.image_file import ImageFile, ImagesByClass
+from ssil.classifier.onnx_export import try_export
 from ssil.classifier.prediction import Classifier, execution_context
-from ssil.classifier.versions import EXEMPLARS, HOLDOUT, IMAGES, History, VersionedDirectory
+from ssil.classifier.versions import EXEMPLARS, HOLDOUT, IMAGES, ONNX, History, VersionedDirectory
 from ssil.core import __version__
 from ssil.core.classes import ClassTable
 from ssil.core.errors import UserError, one_line
@@ -43,6 +44,8 @@ class ModelVersion:
     number: int
     classifier: Classifier
     history: tuple[Mapping[str, Any], ...]
+    onnx_problem: str | None = None
+    """Why the version was published without `model.onnx`, if it was."""
 
     def arrivals(self) -> list[int]:
         """Return for each class which update brought it, counted from 1."""
@@ -59,23 +62,7 @@ class ModelDirectory(VersionedDirectory):
 
     def load(self, number: int | None = None) -> ModelVersion:
         """Load a version, by default the current one; weights are validated now, images when they are read."""
-        model_files.refuse_special_files(self.folder)
-        if number is not None:
-            return self._load(number)
-        while True:
-            number = self.current()
-            try:
-                return self._load(number)
-            except UserError:  # which another process may have caused by publishing and pruning: then try again
-                if self.current() == number:
-                    raise
-
-    def _load(self, number: int) -> ModelVersion:
-        folder = self.version(number)
-        if not folder.is_dir():
-            kept = ", ".join(map(str, self.numbers()))
-            raise UserError(f"version: {number} is not kept in {self.folder}; there are {kept}")
-        return self._read(folder, number)
+        return self.read(number, self._read)
 
     def _read(self, folder: Path, number: int) -> ModelVersion:
         description = model_files.read_checked_json(folder / MODEL)
@@ -117,32 +104,38 @@ class ModelDirectory(VersionedDirectory):
         folder = self.version(number)
         shutil.rmtree(temporary(folder), ignore_errors=True)
         with self.writing():
-            self._write(temporary(folder), number, classifier, history)
-            version = self._read(temporary(folder), number)
+            problem = self._write(temporary(folder), number, classifier, history)
+            version = replace(self._read(temporary(folder), number), onnx_problem=problem)
             temporary(folder).replace(folder)
             flush_folder(folder.parent)  # before current.json names it
         self.point_to(number)
         return version
 
-    def _write(self, folder: Path, number: int, classifier: Classifier, history: History) -> None:
+    def _write(self, folder: Path, number: int, classifier: Classifier, history: History) -> str | None:
+        """Write a version's files; return why `model.onnx` is not among them, or None if it is."""
         exemplars, holdout = (
             self._write_images(classifier.classes.names, groups)
             for groups in (classifier.exemplars, classifier.holdout)
         )
         weights = pack(snapshot_tensors(classifier.snapshot))
         write_atomic(folder / WEIGHTS, weights)
+        exported, problem = try_export(classifier, number)
+        if exported:
+            write_atomic(folder / ONNX, exported)
         description = {
             "format": model_files.FORMAT,
             "version": number,
             "settings": classifier.settings.model_dump(mode="json"),
             "classes": {"names": classifier.classes.names, "bounds": classifier.classes.bounds},
             "weights": checksum(weights),
+            **({"onnx": checksum(exported)} if exported else {}),
             "temperature": classifier.temperature,
             EXEMPLARS: exemplars,
             HOLDOUT: holdout,
             "history": [*history],
         }
         model_files.write_checked_json(folder / MODEL, description)
+        return problem
 
     def _write_images(self, names: Sequence[str], groups: ImagesByClass) -> list[list[dict[str, str]]]:
         """Write each class's images into the folder that versions share; return their entries in model.json."""

@@ -69,14 +69,14 @@ def read_image(path: Path, digest: str) -> bytes:
     return data
 
 
-def read_checked(path: Path, digest: str) -> bytes:
+def read_checked(path: Path, digest: str, cure: str = "delete it, or restore it") -> bytes:
     """Return a file's content; raise UserError if it can't be read, is above 1 GiB, or its checksum differs."""
     try:
         data = read_image_file(path)
     except OSError as error:
-        raise UserError(f"model: {path} can't be read ({error_reason(error)}); delete it, or restore it") from None
+        raise UserError(f"model: {path} can't be read ({error_reason(error)}); {cure}") from None
     if checksum(data) != digest:
-        raise UserError(f"model: {path} is damaged (its checksum differs); delete it, or restore it")
+        raise UserError(f"model: {path} is damaged (its checksum differs); {cure}")
     return data
 
 

@@ -1,32 +1,54 @@
-"""Export of a snapshot to ONNX: images in, scores and probabilities out, compared with PyTorch's outputs."""
+"""Export of a classifier to ONNX: images in, scores and probabilities out, compared with PyTorch's outputs.
+
+PyTorch has two exporters. The newer one takes 4 to 8 seconds for a ResNet-18, the older one, which follows the
+operations of one evaluation, 0.3: with it every update can publish a file. What the older one can't see is refused: a
+value of a tensor that leaves PyTorch, for example to choose a branch (`_NoPythonValues`). A batch size that became a
+constant is found by comparison at other sizes. docs/adr/0008 has the measurements.
+"""
 
 import json
 import logging
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, redirect_stderr
 from copy import deepcopy
-from importlib.util import find_spec
-from io import StringIO
-from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from io import BytesIO, StringIO
+from typing import Any, NamedTuple
 
+import onnx
 import torch
+from onnx.checker import check_model
+from onnx.helper import set_model_props
 from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
 
+from ssil.classifier.exported_model import INPUT, PROBABILITIES, SCORES, open_session, refuse_unusual_graph
+from ssil.classifier.images import image_samples
+from ssil.classifier.prediction import Classifier
 from ssil.core import __version__
 from ssil.core.errors import UserError
-from ssil.core.files import replacing
 from ssil.core.randomness import Randomness
+from ssil.data.assemble import make_transform
 from ssil.data.augmentation import Transform
+from ssil.data.image_index import Preprocessing
 from ssil.learning.snapshot import MAIN, Snapshot
 from ssil.nn.network import folded
 
-if TYPE_CHECKING:
-    from onnx import ModelProto
-
-BATCHES = (1, 7)
-"""The batch sizes at which the outputs are compared with PyTorch's."""
+OPSET = 18
+"""The version of ONNX's operators."""
+TRACED, COMPARED = 3, 32
+"""Random images on which the export is made, and images at most on which it is compared with PyTorch."""
+CONVERSIONS = (
+    Tensor.__bool__,
+    Tensor.__int__,
+    Tensor.__float__,
+    Tensor.__index__,
+    Tensor.item,
+    Tensor.tolist,
+    Tensor.numpy,
+    Tensor.__array__,
+)
+"""By these a value leaves PyTorch."""
 TOLERANCE = 1e-4
 """The largest difference allowed, see `_difference`."""
 
@@ -38,35 +60,83 @@ class OnnxOutputs(NamedTuple):
     probabilities: Tensor
 
 
+class ExportDiffersError(RuntimeError):
+    """The exported file does not compute what PyTorch computes."""
+
+
+def try_export(classifier: Classifier, version: int) -> tuple[bytes | None, str | None]:
+    """Return the content of `model.onnx`, or None and the reason if the classifier can't be exported."""
+    try:
+        return export_classifier(classifier, version), None
+    except (UserError, ExportDiffersError) as error:
+        return None, str(error)
+
+
+def export_classifier(classifier: Classifier, version: int) -> bytes:
+    """Return a classifier as the content of an ONNX file, after a comparison on images that it keeps.
+
+    Raises:
+        UserError: A user's own backbone, head or scorer can't be exported.
+        ExportDiffersError: ONNX Runtime's outputs differ from PyTorch's.
+    """
+    preprocessing = classifier.settings.preprocessing()
+    metadata = {
+        "method": classifier.settings.method,
+        "version": str(version),
+        "size": str(preprocessing.size),
+        "centre": json.dumps(preprocessing.centre),
+        "interpolation": preprocessing.interpolation,
+    }
+    images, transform = comparison_images(classifier), make_transform(preprocessing)
+    return export(classifier.snapshot, transform, images, classifier.temperature, metadata)
+
+
 def export(
     snapshot: Snapshot,
     transform: Transform,
-    size: int,
-    channels: int,
-    path: Path,
+    images: Tensor,
     temperature: float = 1.0,
     metadata: Mapping[str, str] | None = None,
-) -> None:
-    """Write normalisation, network and main scorer as one ONNX file, for batches of any size.
+) -> bytes:
+    """Return normalisation, network and main scorer as the content of one ONNX file, for batches of any size.
 
     The input `images` is uint8 (N, size, size, channels), the outputs `scores` and `probabilities` are (N, classes).
-    The names of the classes are added to `metadata` as `class_names`, a JSON list. Where ONNX Runtime is installed,
-    its outputs are compared with PyTorch's before the file is written.
+    The names of the classes are added to `metadata` as `class_names`, a JSON list. (A threshold below which an image
+    is unknown would be another entry.)
+
+    Args:
+        snapshot: The model.
+        transform: From images to the network's input.
+        images: On which ONNX Runtime's outputs are compared with PyTorch's, one by one and all at once.
+        temperature: Scores are divided by it before they become probabilities.
+        metadata: What else the file says.
 
     Raises:
-        UserError: A library is missing, or a user's own backbone, head or scorer can't be exported.
-        RuntimeError: ONNX Runtime's outputs differ from PyTorch's.
+        UserError: A user's own backbone, head or scorer can't be exported.
+        ExportDiffersError: ONNX Runtime's outputs differ from PyTorch's.
     """
-    if not (find_spec("onnx") and find_spec("onnxscript")):
-        raise UserError("export: onnx or onnxscript is missing; install them with pip install 'ssil[onnx]'")
-    shape = (max(BATCHES), size, size, channels)
-    images = torch.randint(256, shape, dtype=torch.uint8, generator=Randomness(0).at("export"))
-    model = _onnx(_Exported(snapshot, transform, temperature), images)
-    content = _content(model, {**(metadata or {}), "class_names": json.dumps(snapshot.classes.names)})
-    if find_spec("onnxruntime"):
-        _compare(content, images, _expected(snapshot, transform, temperature, images))
-    with replacing(path) as file:
-        file.write(content)
+    noise = torch.randint(256, (TRACED, *images.shape[1:]), dtype=torch.uint8, generator=Randomness(0).at("export"))
+    graph = _graph(_Exported(snapshot, transform, temperature), noise)
+    content = _content(graph, {**(metadata or {}), "class_names": json.dumps(snapshot.classes.names)})
+    _compare(content, images, _expected(snapshot, transform, temperature, images))
+    return content
+
+
+@torch.inference_mode()
+def comparison_images(classifier: Classifier) -> Tensor:
+    """Return images (N, S, S, C) of the hold-out set, spread over the classes; else exemplars, else noise."""
+    preprocessing = classifier.settings.preprocessing()
+    for groups in (classifier.holdout, classifier.exemplars):
+        if kept := [image for group in groups for image in group]:
+            chosen = kept[:: -(-len(kept) // COMPARED)]
+            return image_samples(chosen, [0] * len(chosen), preprocessing).images.fetch(torch.arange(len(chosen)))
+    return _noise(preprocessing)
+
+
+def _noise(preprocessing: Preprocessing) -> Tensor:
+    size, channels = preprocessing.size, preprocessing.channels
+    generator = Randomness(0).at("export", "comparison")
+    return torch.randint(256, (COMPARED, size, size, channels), dtype=torch.uint8, generator=generator)
 
 
 class _Exported(nn.Module):
@@ -97,22 +167,40 @@ def _black_and_white(channels: int) -> Tensor:
     return torch.tensor([0, 255], dtype=torch.uint8).repeat_interleave(channels).view(2, 1, 1, channels)
 
 
-def _onnx(exported: _Exported, images: Tensor) -> "ModelProto":
+def _graph(exported: _Exported, images: Tensor) -> onnx.ModelProto:
     """Return the model as a graph; a UserError blames the user's code, as all parts of ssil can be exported."""
-    shapes = {"images": {0: torch.export.Dim("batch")}}
+    file = BytesIO()
     try:
+        with _NoPythonValues(), torch.inference_mode():
+            exported.eval()(images)
         with _quiet():
-            # Without strict, len(tensor) in the model would silently fix the batch size.
-            program = torch.export.export(exported.eval(), (images,), dynamic_shapes=shapes, strict=True)
-            outputs = OnnxOutputs._fields
-            result = torch.onnx.export(
-                program, input_names=["images"], output_names=outputs, dynamic_shapes=shapes, dynamo=True, verbose=False
+            torch.onnx.export(
+                exported,
+                (images,),
+                file,  # type: ignore[arg-type]  # the older exporter takes files, unlike the newer one
+                input_names=[INPUT],
+                output_names=[SCORES, PROBABILITIES],
+                dynamic_axes={name: {0: "batch"} for name in (INPUT, SCORES, PROBABILITIES)},
+                opset_version=OPSET,
+                dynamo=False,
             )
-    except Exception as error:  # torch and onnxscript raise many types
+        model = onnx.load_from_string(file.getvalue())
+        refuse_unusual_graph(model)
+    except Exception as error:  # torch raises many types
         cure = "use operations that ONNX has in backbone, head and scorer, the same ones for all images"
         raise UserError(f"export: PyTorch can't turn this model into ONNX ({_reason(error)}); {cure}") from error
-    assert result
-    return result.model_proto
+    return model
+
+
+class _NoPythonValues(TorchFunctionMode):
+    """Raises ValueError where a tensor becomes a number, a truth value or an array, which would be a constant."""
+
+    def __torch_function__(
+        self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        if func in CONVERSIONS:
+            raise ValueError("the value of a tensor decides what is computed")
+        return func(*args, **(kwargs or {}))
 
 
 def _reason(error: BaseException) -> str:
@@ -122,25 +210,21 @@ def _reason(error: BaseException) -> str:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Suppress PyTorch's warning about its own code, its logs, and the graph that it prints before an error."""
+    """Suppress logs, warnings, and the graph that PyTorch prints before an error."""
     disabled = logging.root.manager.disable
     logging.disable()
     try:
         with warnings.catch_warnings(), redirect_stderr(StringIO()):
-            warnings.filterwarnings("ignore", r"`isinstance\(treespec, LeafSpec\)` is deprecated", FutureWarning)
+            warnings.simplefilter("ignore")
             yield
     finally:
         logging.disable(disabled)
 
 
-def _content(model: "ModelProto", metadata: Mapping[str, str]) -> bytes:
-    """Return the file's content, checked, with `metadata` in place of PyTorch's, which has local stack traces."""
-    from onnx.checker import check_model
-    from onnx.helper import set_model_props
-
-    graph = model.graph
-    for part in (graph, *graph.node, *graph.input, *graph.output, *graph.value_info):
-        del part.metadata_props[:]
+def _content(model: onnx.ModelProto, metadata: Mapping[str, str]) -> bytes:
+    """Return the file's content, checked, with `metadata`, and without PyTorch's notes on local files."""
+    for node in model.graph.node:
+        node.ClearField("doc_string")
     model.producer_name, model.producer_version = "ssil", __version__
     set_model_props(model, dict(metadata))
     content: bytes = model.SerializeToString()
@@ -157,17 +241,13 @@ def _expected(snapshot: Snapshot, transform: Transform, temperature: float, imag
 
 
 def _compare(content: bytes, images: Tensor, expected: OnnxOutputs) -> None:
-    """Raise RuntimeError if ONNX Runtime's outputs differ from the expected ones, at any of the batch sizes."""
-    from onnxruntime import InferenceSession, SessionOptions
-
-    options = SessionOptions()
-    options.intra_op_num_threads = torch.get_num_threads()
-    session = InferenceSession(content, options, providers=["CPUExecutionProvider"])
-    for batch in BATCHES:
-        outputs = session.run(OnnxOutputs._fields, {"images": images[:batch].numpy()})
+    """Raise ExportDiffersError if ONNX Runtime's outputs differ, for all images at once, or for the first alone."""
+    session = open_session(content, torch.get_num_threads())
+    for batch in (1, len(images)):
+        outputs = session.run(OnnxOutputs._fields, {INPUT: images[:batch].numpy()})
         for name, found, whole in zip(OnnxOutputs._fields, outputs, expected, strict=True):
             if not (gap := _difference(torch.from_numpy(found), whole[:batch])) <= TOLERANCE:
-                raise RuntimeError(f"export: {name} of ONNX Runtime and PyTorch differ by {gap:.1e}")
+                raise ExportDiffersError(f"{name} of ONNX Runtime and PyTorch differ by {gap:.1e}")
 
 
 def _difference(found: Tensor, expected: Tensor) -> float:
@@ -178,6 +258,8 @@ def _difference(found: Tensor, expected: Tensor) -> float:
     >>> _difference(torch.tensor([0.0, 3.0]), torch.tensor([-torch.inf, 3.0]))
     inf
     """
+    if found.shape != expected.shape:
+        return torch.inf
     same = (found == expected) | (found.isnan() & expected.isnan())
     largest = expected.where(expected.isfinite(), 0).abs().amax().clamp(min=1)
     return float(((found - expected).abs().masked_fill(same, 0) / largest).amax())

@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
 import torch
 
 from ssil.classifier.classifier_settings import ClassifierSettings
+from ssil.classifier.exported_model import Prediction
 from ssil.classifier.image_file import ImageFile, ImagesByClass
 from ssil.classifier.images import image_samples
 from ssil.classifier.temperature_scaling import TemperatureScaled
@@ -45,14 +45,6 @@ class Classifier:
     def classes(self) -> ClassTable:
         """The class table."""
         return self.snapshot.classes
-
-
-class Prediction(NamedTuple):
-    """The most likely classes of one image with their probabilities, the most likely first."""
-
-    name: str
-    """The image's name."""
-    ranking: tuple[tuple[str, float], ...]
 
 
 def predict(classifier: Classifier, images: Sequence[ImageFile], top: int = 5) -> Iterator[Prediction]:

@@ -93,7 +93,7 @@ def _view(data: bytes, preprocessing: Preprocessing) -> Pixels:
     pixels = decode_image(data, channels)
     box = centre_box(*measure(data), preprocessing.centre)
     if at_full_size(data, min(pixels.shape[:2]), size):
-        resize(pixels, box, out)
+        resize(pixels, box, out, preprocessing.interpolation)
     else:
-        view(data, box, out)
+        view(data, box, out, preprocessing.interpolation)
     return out

@@ -3,18 +3,18 @@
 import re
 import shutil
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from itertools import takewhile
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from ssil.classifier.model_files import FORMAT, read_checked_json, refuse_special_files, walk, write_checked_json
 from ssil.core.errors import UserError
 from ssil.core.files import LOCK, checksum, locked, temporary
 from ssil.core.model_layout import CURRENT, MODEL, VERSIONS, version_folder
 
-IMAGES = "pictures"
+IMAGES, ONNX = "pictures", "model.onnx"
 EXEMPLARS, HOLDOUT = "exemplars", "quiz"
 """The keys of both kinds of kept images in model.json."""
 UNFINISHED = (f".{CURRENT}.part", f"{VERSIONS}/.*.part", f"{VERSIONS}/*/.*.part")
@@ -29,6 +29,7 @@ NAME_LISTS, ACCURACIES = ("new", "more", "renamed"), ("old_before", "old_after",
 MAX_VERSION = 10**9
 """No model has more versions."""
 
+Version = TypeVar("Version")
 History = Sequence[Mapping[str, Any]]
 """One entry per change that led to a version, the newest last."""
 
@@ -87,6 +88,25 @@ class VersionedDirectory:
             if self.numbers():
                 return None
             raise
+
+    def read(self, number: int | None, read: Callable[[Path, int], Version]) -> Version:
+        """Return `read(folder, number)` of a version, by default of the current one."""
+        refuse_special_files(self.folder)
+        if number is not None:
+            return read(self._kept(number), number)
+        while True:
+            number = self.current()
+            try:
+                return read(self._kept(number), number)
+            except UserError:  # which another process may have caused by publishing and pruning: then try again
+                if self.current() == number:
+                    raise
+
+    def _kept(self, number: int) -> Path:
+        if not (folder := self.version(number)).is_dir():
+            kept = ", ".join(map(str, self.numbers()))
+            raise UserError(f"version: {number} is not kept in {self.folder}; there are {kept}")
+        return folder
 
     def version(self, number: int) -> Path:
         """Return the folder of a version."""

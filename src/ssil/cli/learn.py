@@ -166,6 +166,8 @@ def _print_summary(model: Path, published: "PublishedUpdate") -> None:
     if entry["calibration_error"] is not None:
         plain = f" ({entry['calibration_error_plain']:.0f} before it was adjusted)" if entry["temperature"] != 1 else ""
         screen.print(f"confidence is off by {entry['calibration_error']:.0f} points on average{plain}")
+    if published.version.onnx_problem:
+        screen.print(f"no model.onnx, so that predictions load PyTorch: {published.version.onnx_problem}", markup=False)
     screen.print(f"kept in {model} (see: ssil inspect {model}; ssil predict {model} IMAGE)", markup=False)
 
 

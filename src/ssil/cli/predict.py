@@ -11,9 +11,10 @@ from ssil.cli.terminal import Json, Model, Trust, Version, json_line, printable
 from ssil.core.errors import UserError
 
 if TYPE_CHECKING:
-    from ssil.classifier.prediction import Prediction
+    from ssil.classifier.exported_model import Prediction
 
 UNKNOWN = "unknown"
+MAX_THREADS = 1024
 
 FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
 """The first characters of a cell that a spreadsheet takes for a formula."""
@@ -40,6 +41,7 @@ def predict(
     top: Annotated[int, Parameter(help="how many classes to name")] = 1,
     unknown: Annotated[float, Parameter(help='say "unknown" where no class has this probability')] = 0.0,
     version: Version = None,
+    threads: Annotated[int | None, Parameter(help="that compute (default: one per core)")] = None,
     trust: Trust = None,
     json: Json = False,
     csv: Annotated[bool, Parameter(negative="", show_default=False, help="print comma-separated values")] = False,
@@ -47,17 +49,18 @@ def predict(
     """Classify images, with probabilities."""
     if top < 1 or not 0 <= unknown <= 1:
         raise UserError("top: give 1 or more; unknown: give a probability from 0 to 1")
+    if threads is not None and not 1 <= threads <= MAX_THREADS:
+        raise UserError(f"threads: {threads} is no number of threads; give 1 to {MAX_THREADS}")
     for name in (images, *more):
         if name.startswith("-") and name != "-" and not Path(name).exists():
             raise UserError(f"unknown option {name!r}; see `ssil predict --help`")
-    from ssil.classifier.model_directory import ModelDirectory  # imports torch
-    from ssil.classifier.prediction import predict_views
-    from ssil.classifier.prediction_inputs import read_inputs
+    from ssil.classifier.exported_model import load_predictor
+    from ssil.classifier.prediction_inputs import read_inputs  # imports numpy, which `ssil predict --help` need not
 
-    classifier = ModelDirectory(model, trust or ()).load(version).classifier
+    predictor = load_predictor(model, version, trust or (), threads)
     printer, unreadable = _Printer("json" if json else "csv" if csv else "plain", unknown), 0
-    for names, views, remarks in read_inputs([images, *more], sys.stdin.buffer, classifier.settings.preprocessing()):
-        for prediction in predict_views(classifier, names, views, top):
+    for names, views, remarks in read_inputs([images, *more], sys.stdin.buffer, predictor.preprocessing):
+        for prediction in predictor.predict(names, views, top):
             printer.print(prediction)
         for remark in remarks:
             print(f"{printable(remark.path)}: {printable(remark.reason)}", file=sys.stderr)

@@ -44,9 +44,9 @@ class Rescaled(Scorer):
         if self.top is None or classes.old <= self.top:
             return scores
         best = output.logits[:, : classes.old].topk(self.top).indices
-        excluded = torch.ones_like(scores, dtype=torch.bool).scatter(1, best, False)
-        excluded[:, classes.old :] = False
-        return scores.masked_fill(excluded, -torch.inf)
+        excluded = torch.ones_like(scores).scatter(1, best, 0.0)  # not of truth values, for the sake of the ONNX export
+        excluded[:, classes.old :] = 0.0
+        return scores.masked_fill(excluded.bool(), -torch.inf)
 
     @torch.no_grad()
     def fit(self, state: TaskState) -> None:
