@@ -1,69 +1,94 @@
-"""How fast a model names pictures: `ssil predict` against its bare network, side by side in one run.
+"""How fast a model names images: `ssil predict` by ONNX Runtime against the same by PyTorch, side by side in one run.
 
 python benchmarks/predict.py [--images 1000] [--rounds 5]
-python benchmarks/predict.py --startup [--rounds 5]
+python benchmarks/predict.py --startup [--rounds 8]
 
-Small pictures (64 pixels, half of them PNG, half JPEG) lie in a folder. In each round `ssil predict FOLDER` answers all
-of them, its words going nowhere, from the moment when the model is loaded; and the bare network looks at the same
-pictures, decoded and normalised already, in batches of the same size. The two take turns, in one process. Seconds are
-of the processor, all threads together, so that a machine with other work to do can measure too; the ratio is the
-network's by those of `ssil predict`, the median over the rounds.
+A folder holds images as large as the network's users have them: 64 pixels (half PNG, half JPEG) for a ResNet-18 at 64
+pixels, JPEGs of 500 x 375 for EfficientNet-Lite0 at 224. In each round `ssil predict FOLDER` answers all of them twice,
+its words going nowhere, from the moment when the model is loaded: by the version's `model.onnx`, and by PyTorch, as it
+does for a version without that file. The two take turns, in one process, with one thread that computes. Seconds are
+of the processor, all threads together, so that a machine with other work to do can measure too; the ratio is
+PyTorch's by ONNX Runtime's, the median over the rounds.
 
-`--startup` runs `ssil predict` on one picture, each time in a new process, in turns with one that only imports torch;
-seconds are the fastest of the rounds, by the clock and of the processor.
+`--startup` runs `ssil predict` on one image, each time in a new process, for the model as it is published and for a
+copy without `model.onnx`; seconds are the fastest of the rounds, by the clock and of the processor.
 """
 
 import argparse
 import os
 import resource
+import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import redirect_stdout
+from functools import partial
+from io import BytesIO
 from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
+from typing import NamedTuple
 
 import numpy as np
-import torch
 from PIL import Image
-from torch import Tensor
 
 from ssil.classifier.classifier_settings import make_settings
+from ssil.classifier.exported_model import Predictor, load_predictor
 from ssil.classifier.images import load_images
 from ssil.classifier.model_directory import ModelDirectory
-from ssil.classifier.prediction import Classifier
-from ssil.classifier.prediction_inputs import BATCH_SIZE
+from ssil.classifier.model_files import read_checked_json, write_checked_json
+from ssil.classifier.prediction_inputs import read_inputs
 from ssil.classifier.update import update
-from ssil.cli.predict import predict
-from ssil.data.assemble import make_transform
-
-SIZE = 64
-NETWORKS = {"resnet18": 64, "resnet14": 32}
-"""And the size at which they see pictures; the first as `ssil learn` makes it."""
 
 
-def photos(folder: Path, images: int) -> Path:
+class Case(NamedTuple):
+    """A network, the size at which it sees images, the size of the images in the folder, and their formats."""
+
+    backbone: str
+    size: int
+    width: int
+    height: int
+    suffixes: tuple[str, ...]
+
+
+CASES = (
+    Case("resnet18", 64, 64, 64, ("png", "jpg")),
+    Case("efficientnet_lite0", 224, 500, 375, ("jpg",)),
+)
+
+
+def photos(folder: Path, case: Case, images: int) -> Path:
     random = np.random.default_rng(0)
     for number in range(images):
-        coarse = random.integers(256, size=(SIZE // 8, SIZE // 8, 3), dtype=np.uint8)
-        picture = Image.fromarray(coarse).resize((SIZE, SIZE), Image.Resampling.BICUBIC)
-        path = folder / f"class{number % 10}" / f"{number}.{('png', 'jpg')[number // 10 % 2]}"
+        coarse = random.integers(256, size=(case.height // 8, case.width // 8, 3), dtype=np.uint8)
+        image = Image.fromarray(coarse).resize((case.width, case.height), Image.Resampling.BICUBIC)
+        suffix = case.suffixes[number // 10 % len(case.suffixes)]
+        path = folder / f"class{number % 10}" / f"{number}.{suffix}"
         path.parent.mkdir(parents=True, exist_ok=True)
-        picture.save(path)
+        image.save(path)
     return folder
 
 
-def made(folder: Path, backbone: str, images: Path) -> Classifier:
+def publish(folder: Path, case: Case, images: Path) -> Path:
     """A model of ten classes; how well it knows them does not matter."""
-    settings = make_settings({"backbone": backbone, "image_size": NETWORKS[backbone], "epochs": 1})
+    given = {"backbone": case.backbone, "image_size": case.size, "epochs": 1, "method": "eeil"}
     arrived, _ = load_images(str(images))
-    classifier = update(None, settings, arrived).classifier
     directory = ModelDirectory(folder)
     with directory.locked():
-        directory.publish(classifier, [{}])
-    return classifier
+        problem = directory.publish(update(None, make_settings(given), arrived).classifier, [{}]).onnx_problem
+    assert problem is None, problem
+    return folder
+
+
+def without_onnx(model: Path, copy: Path) -> Path:
+    shutil.copytree(model, copy)
+    path = copy / "versions" / "0001" / "model.json"
+    said = read_checked_json(path)
+    del said["onnx"]
+    write_checked_json(path, said)
+    (path.parent / "model.onnx").unlink()
+    return copy
 
 
 def seconds(act: Callable[[], object], clock: Callable[[], float] = time.process_time) -> float:
@@ -72,34 +97,25 @@ def seconds(act: Callable[[], object], clock: Callable[[], float] = time.process
     return clock() - started
 
 
-@torch.inference_mode()
-def bare(classifier: Classifier, batches: Sequence[Tensor]) -> None:
-    for batch in batches:
-        classifier.snapshot.network(batch)
-
-
-def answer(model: Path, pictures: Path) -> None:
+def answer(predictor: Predictor, images: Path) -> None:
     with Path(os.devnull).open("w") as nowhere, redirect_stdout(nowhere):
-        predict(model, str(pictures))
-
-
-def _turn(classifier: Classifier, batches: Sequence[Tensor], model: Path, pictures: Path) -> tuple[float, float]:
-    opening = seconds(lambda: ModelDirectory(model).load())
-    return seconds(lambda: bare(classifier, batches)), seconds(lambda: answer(model, pictures)) - opening
+        for names, views, _ in read_inputs([str(images)], BytesIO(), predictor.preprocessing):
+            for prediction in predictor.predict(names, views, 1):
+                print(prediction)
 
 
 def compare(root: Path, images: int, rounds: int) -> None:
-    pictures, few = photos(root / "pictures", images), photos(root / "few", 20)
-    print("| network | pictures a second, bare | `ssil predict` | ratio |\n|---|---|---|---|")
-    for backbone, size in NETWORKS.items():
-        classifier = made(root / backbone, backbone, few)
-        classifier.snapshot.network.eval()
-        pixels = torch.randint(256, (images, size, size, 3), dtype=torch.uint8)
-        batches = make_transform(classifier.settings.preprocessing()).test(pixels, torch.float32).split(BATCH_SIZE)
-        turns = [_turn(classifier, batches, root / backbone, pictures) for _ in range(rounds)]
-        network, whole = (median(column) for column in zip(*turns, strict=True))
+    print("| network | images a second, PyTorch | ONNX Runtime | ratio |\n|---|---|---|---|")
+    for case in CASES:
+        folder = photos(root / case.backbone / "images", case, images)
+        few = photos(root / case.backbone / "few", case, 20)
+        model = publish(root / case.backbone / "model", case, few)
+        exported = load_predictor(model, threads=1)
+        by_torch = load_predictor(without_onnx(model, root / case.backbone / "copy"), threads=1)
+        turns = [[seconds(partial(answer, one, folder)) for one in (by_torch, exported)] for _ in range(rounds)]
+        old, new = (images / median(column) for column in zip(*turns, strict=True))
         ratio = median(one / other for one, other in turns)
-        print(f"| {backbone}, {size} pixels | {images / network:,.0f} | {images / whole:,.0f} | {ratio:.2f} |")
+        print(f"| {case.backbone}, {case.size} pixels | {old:,.0f} | {new:,.0f} | {ratio:.2f} |", flush=True)
 
 
 def run(*command: str) -> tuple[float, float]:
@@ -113,18 +129,18 @@ def run(*command: str) -> tuple[float, float]:
 
 
 def startup(root: Path, rounds: int) -> None:
-    pictures = photos(root / "few", 20)
-    made(root / "model", "resnet18", pictures)
-    one = str(next(pictures.rglob("*.jpg")))
-    commands = {
-        "python -c 'import torch'": ("-c", "import torch"),
-        "ssil predict MODEL PICTURE": ("-m", "ssil", "predict", str(root / "model"), one),
-    }
+    commands: dict[str, tuple[str, ...]] = {"python -c 'import torch'": ("-c", "import torch")}
+    for case in CASES:
+        images = photos(root / case.backbone / "few", case, 20)
+        model = publish(root / case.backbone / "model", case, images)
+        one, copy = str(next(images.rglob("*.jpg"))), without_onnx(model, root / case.backbone / "copy")
+        commands[f"{case.backbone}, PyTorch"] = ("-m", "ssil", "predict", str(copy), one)
+        commands[f"{case.backbone}, ONNX Runtime"] = ("-m", "ssil", "predict", str(model), one)
     turns = [{name: run(*command) for name, command in commands.items()} for _ in range(rounds)]
-    print("| command | seconds by the clock | of the processor |\n|---|---|---|")
+    print("| process | seconds by the clock | of the processor |\n|---|---|---|")
     for name in commands:
         wall, busy = (min(turn[name][column] for turn in turns) for column in (0, 1))
-        print(f"| `{name}` | {wall:.1f} | {busy:.1f} |")
+        print(f"| {name} | {wall:.2f} | {busy:.2f} |")
 
 
 def main() -> None:
