@@ -14,6 +14,7 @@ from ssil.classifier import onnx_export
 from ssil.classifier.exported_model import Predictor, load_predictor, open_session, run_in_batches
 from ssil.classifier.model_directory import ModelDirectory
 from ssil.classifier.model_files import read_checked_json, write_checked_json
+from ssil.classifier.model_verification import verify_model
 from ssil.classifier.onnx_export import ExportDiffersError
 from ssil.classifier.prediction import predict_views
 from ssil.classifier.update import update
@@ -97,6 +98,19 @@ def test_a_version_without_the_file_is_predicted_by_pytorch(model: Path) -> None
 
 def test_code_of_the_users_own_is_not_run_and_need_not_be_trusted(model: Path) -> None:
     assert len(answers(load_predictor(model))) == len(VIEWS)
+
+
+def test_verification_finds_a_damaged_file_and_lets_pytorch_predict(model: Path) -> None:
+    assert verify_model(model, lambda *_: None, TRUSTED) == []
+    path = model / VERSION / "model.onnx"
+    path.write_bytes(path.read_bytes()[:-1])
+    (defect,) = verify_model(model, lambda *_: None, TRUSTED)
+    assert defect.path == path
+    assert "damaged" in defect.problem
+    assert defect.repair
+    assert defect.repair().startswith("PyTorch predicts instead, and ")
+    assert verify_model(model, lambda *_: None, TRUSTED) == []
+    assert len(answers(load_predictor(model, trusted=TRUSTED))) == len(VIEWS)
 
 
 def outside(graph: onnx.ModelProto) -> None:

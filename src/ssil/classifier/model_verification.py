@@ -6,10 +6,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from ssil.classifier.exported_model import open_session, read_exported
 from ssil.classifier.model_directory import ModelDirectory
 from ssil.classifier.model_files import read_checked, refuse_special_files, write_checked_json
 from ssil.classifier.model_tensors import FEATURES, features_reader, read_weights
-from ssil.classifier.versions import EXEMPLARS, HOLDOUT
+from ssil.classifier.versions import EXEMPLARS, HOLDOUT, ONNX
 from ssil.core.defects import Defect, OnFile, left_over, move_aside, told
 from ssil.core.errors import UserError
 from ssil.core.model_layout import CURRENT, MODEL, VERSIONS, WEIGHTS
@@ -50,7 +51,8 @@ class _ModelVerification:
     def defects(self, on_file: OnFile) -> list[Defect]:
         """Return all defects; those of versions before that of the current one, whose repair needs a whole version."""
         broken = list(self._version_defects())
-        return [*self._current_defects(), *broken, *self._image_defects(on_file), *self._left_over()]
+        exported = list(self._onnx_defects())
+        return [*self._current_defects(), *broken, *exported, *self._image_defects(on_file), *self._left_over()]
 
     def _version_defects(self) -> Iterator[Defect]:
         for number in self.directory.numbers():
@@ -72,6 +74,26 @@ class _ModelVerification:
         if all(":" not in name or name in self.directory.trusted for name in code):
             self.directory.load(number)
         return description
+
+    def _onnx_defects(self) -> Iterator[Defect]:
+        """Yield a defect for each whole version whose `model.onnx` is missing, damaged or not to be trusted."""
+        for number in self.whole:
+            path = self.directory.version(number) / ONNX
+            try:
+                if exported := read_exported(self.folder, number):
+                    open_session(exported.content, threads=1, name=str(path))
+            except UserError as error:
+                yield Defect(
+                    path, told(error, path), f"version {number} can't predict", partial(self._drop_onnx, number)
+                )
+
+    def _drop_onnx(self, number: int) -> str:
+        """Take `model.onnx` out of a version, which PyTorch then predicts; move the file aside if there is one."""
+        self.whole[number] = {key: value for key, value in self.whole[number].items() if key != "onnx"}
+        write_checked_json(self.directory.version(number) / MODEL, self.whole[number])
+        path = self.directory.version(number) / ONNX
+        done = f", and {move_aside(self.folder, path)}" if path.exists() else ""
+        return f"PyTorch predicts instead{done}"
 
     def _current_defects(self) -> list[Defect]:
         """Return a defect if the current version can't be told, or is not whole."""
