@@ -16,10 +16,13 @@ def test_rows() -> None:
     table = headline(section)
     assert table.header[:4] == ["variant", "seeds", "tasks", "average top-1"]
     assert table.rows == [
-        ["ssil", "1", "3/3", "80.0", "96.7", "70.0", "15.0", "75.0", "30", "503"],
-        ["ft", "2", "3/3", "58.3 ± 7.1", "76.7 ± 4.7", "35.0 ± 7.1", "35.0 ± 0.0", "75.0 ± 0.0", "30 ± 0", "503 ± 0"],
-        ["joint", "1", "3/3", "99.0", "100.0", "99.0", "0.0", "75.0", "30", "503"],
-        ["er", "1", "2/3", "100.0", "100.0", "100.0", "0.0", "75.0", "20", "502"],
+        ["ssil", "1", "3/3", "80.0", "96.7", "70.0", "15.0", "75.0", "2700", "27", "30", "503"],
+        [
+            *["ft", "2", "3/3", "58.3 ± 7.1", "76.7 ± 4.7", "35.0 ± 7.1", "35.0 ± 0.0", "75.0 ± 0.0"],
+            *["2700 ± 0", "27 ± 0", "30 ± 0", "503 ± 0"],
+        ],
+        ["joint", "1", "3/3", "99.0", "100.0", "99.0", "0.0", "75.0", "2700", "27", "30", "503"],
+        ["er", "1", "2/3", "100.0", "100.0", "100.0", "0.0", "75.0", "1800", "18", "20", "502"],
     ]
 
 
@@ -27,7 +30,7 @@ def test_best_is_neither_a_bound_nor_unfinished_and_ties_share() -> None:
     (section,) = sections([*RUNS, BOUND])
     best = headline(section).best
     assert {cell for cell in best if cell[1] < 7} == {(0, column) for column in (3, 4, 5, 6)}
-    assert {cell for cell in best if cell[1] >= 7} == {(row, column) for row in (0, 1) for column in (7, 8, 9)}
+    assert {cell for cell in best if cell[1] >= 7} == {(row, column) for row in (0, 1) for column in (7, 10, 11)}
     (alone,) = sections(RUNS[:2])
     assert not headline(alone).best
 
@@ -59,3 +62,16 @@ def test_numbers_have_all_digits() -> None:
     assert float(rows[1]["average_top1"]) == 175 / 3
     assert rows[0]["average_top1_deviation"] == ""
     assert round(float(rows[1]["last_top1_deviation"]) ** 2, 9) == 50
+
+
+def test_costs_are_shown_and_none_is_best() -> None:
+    counted, uncounted = run("ft"), run("ssil")
+    uncounted.record.tasks[:] = [task.model_copy(update={"gradient_steps": None}) for task in uncounted.record.tasks]
+    found = sections([counted, uncounted])
+    table = headline(found[0])
+    images, steps = table.header.index("images seen"), table.header.index("gradient steps")
+    assert {row[images] for row in table.rows} == {"2700"}
+    assert {row[0]: row[steps] for row in table.rows} == {"ft": "27", "ssil": "-"}
+    assert not any(place in (images, steps) for _, place in table.best)
+    cells = {row["variant"]: row["gradient_steps"] for row in csv.DictReader(io.StringIO(numbers(found).csv()))}
+    assert cells == {"ft": "27.0", "ssil": ""}

@@ -9,7 +9,7 @@ from ssil.reproduction.evidence import MissingError
 from ssil.reproduction.paper_scenarios import Condition, setting
 from ssil.reproduction.presets import find_preset
 from ssil.reproduction.rows import LINES, TABLE_1
-from ssil.reproduction.tables_and_figures import ITEMS, accuracy_table, replay_table, settings_table
+from ssil.reproduction.tables_and_figures import ITEMS, accuracy_table, cost_table, replay_table, settings_table
 
 
 def _evidence(*lines: str) -> SimulatedEvidence:
@@ -56,3 +56,9 @@ def test_without_runs_a_figure_is_missing(name: str) -> None:
     (item,) = (item for item in ITEMS if item.name == name)
     with pytest.raises(MissingError):
         item.figures(_evidence())
+
+
+def test_the_costs_of_a_table() -> None:
+    table = cost_table(_evidence("SS-IL"), ("EEIL", "SS-IL"), [Condition(), Condition(20)])
+    row = ["SS-IL", "1,000", "-", "5"]  # ten tasks; these records don't count gradient steps
+    assert table.rows == [[column, *row] for column in ("base-fixed-t10-10", "base-fixed-t20-10")]

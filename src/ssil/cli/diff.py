@@ -73,9 +73,8 @@ def _short(value: Any) -> str:
 
 def _results(results: dict[str, tuple[float, float]], tasks: int) -> Table:
     shown = table(f"after task {tasks}", "A", "B", "B - A")
-    for key, column in COLUMNS.items():
-        ours, theirs = results[key]
-        shown.add_row(column.title, f"{ours:.2f}", f"{theirs:.2f}", f"{theirs - ours:+.2f}")
+    for key, (ours, theirs) in results.items():
+        shown.add_row(COLUMNS[key].title, f"{ours:.2f}", f"{theirs:.2f}", f"{theirs - ours:+.2f}")
     return shown
 
 

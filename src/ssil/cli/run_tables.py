@@ -66,9 +66,10 @@ def run_table(records: Mapping[str, Record]) -> Table:
     """Return a table with one row per run.
 
     Columns: average top-1 and top-5 over the tasks, last top-1, forgetting, share of the predictions that name the
-    newest task.
+    newest task; images seen, gradient steps and seconds of training.
     """
-    rows = table("run", "method", "tasks", "top-1", "top-5", "last", "forgets", "newest", words=2)
+    headings = ("top-1", "top-5", "last", "forgets", "newest", "images", "steps", "seconds")
+    rows = table("run", "method", "tasks", *headings, words=2)
     for name, record in records.items():
         rows.add_row(plain(name), plain(record.label), *_run_cells(record))
     return rows
@@ -77,7 +78,21 @@ def run_table(records: Mapping[str, Record]) -> Table:
 def _run_cells(record: Record) -> Iterable[str]:
     finished = f"{len(record.tasks)}/{len(record.task_sizes)}"
     if not record.tasks:
-        return finished, *["-"] * 5
+        return finished, *["-"] * 8
     summary, share = summary_of(record), newest_share(record.tasks[-1].confusion)
     values = summary.average_top1, summary.average_top5, summary.last_top1, summary.forgetting
-    return finished, *(f"{value:.2f}" for value in values), f"{share:.1f} %"
+    costs = summary.images_seen, summary.gradient_steps, summary.training_seconds
+    return finished, *(f"{value:.2f}" for value in values), f"{share:.1f} %", *map(_short, costs)
+
+
+def _short(number: float | None) -> str:
+    """Return a number in few characters.
+
+    >>> _short(733_824), _short(12_200_000), _short(9_812), _short(7.3), _short(None)
+    ('734k', '12.2M', '9812', '7', '-')
+    """
+    if number is None:
+        return "-"
+    if number >= 1e7:
+        return f"{number / 1e6:.1f}M"
+    return f"{number / 1e3:.0f}k" if number >= 1e4 else f"{number:.0f}"

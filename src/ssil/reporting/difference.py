@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import isnan
 from typing import Any, Final
 
 import numpy as np
@@ -68,7 +69,7 @@ def difference(first: Run, second: Run) -> Difference:
     return Difference(
         done=done,
         settings=_settings(records),
-        results={name: (ours[name], theirs[name]) for name in ours},
+        results={name: (ours[name], theirs[name]) for name in ours if name in theirs},
         since=_since(*(record.tasks[:tasks] for record in records)),
         images=_images(first, second, tasks),
     )
@@ -88,7 +89,9 @@ def _described(record: Record) -> Mapping[str, Any]:
 
 
 def _results(record: Record) -> dict[str, float]:
-    return {key: column.value(record) for key, column in COLUMNS.items()} if record.tasks else {}
+    """Return the results that the record has, by name."""
+    found = {key: column.value(record) for key, column in COLUMNS.items()} if record.tasks else {}
+    return {key: value for key, value in found.items() if not isnan(value)}
 
 
 def _since(ours: Sequence[TaskRecord], theirs: Sequence[TaskRecord]) -> int | None:

@@ -1,6 +1,7 @@
 """The headline table: one row per variant, the best number of each column in bold."""
 
 from collections.abc import Callable, Sequence
+from math import isnan, nan
 from typing import Final, Literal, NamedTuple
 
 from ssil.benchmark.record import Record, summarise
@@ -12,12 +13,13 @@ from ssil.reporting.text_tables import Table
 class Column(NamedTuple):
     """A number of a run, and how the best one is chosen.
 
-    `best` is "fair" where the best number is the nearest to the newest task's share of the test images.
+    `best` is "fair" where the best number is the nearest to the newest task's share of the test images, and None where
+    no number is better than another. A number that a record does not have is nan.
     """
 
     title: str
     value: Callable[[Record], float]
-    best: Literal["highest", "lowest", "fair"]
+    best: Literal["highest", "lowest", "fair"] | None
     digits: int = 1
 
 
@@ -27,12 +29,20 @@ COLUMNS: Final = {
     "last_top1": Column("last top-1", lambda run: run.tasks[-1].top1, "highest"),
     "forgetting": Column("forgetting", lambda run: summarise(run.tasks).forgetting, "lowest"),
     "newest_share": Column("on the newest task", lambda run: newest_share(run.tasks[-1].confusion), "fair"),
+    "images_seen": Column("images seen", lambda run: summarise(run.tasks).images_seen, None, 0),
+    "gradient_steps": Column("gradient steps", lambda run: _steps(run), None, 0),
     "seconds": Column("seconds", lambda run: summarise(run.tasks).seconds, "lowest", 0),
     "peak_memory_mb": Column("peak MB", lambda run: max(task.peak_memory_mb for task in run.tasks), "lowest", 0),
 }
 """Columns by their names in headline.csv and in `ssil diff --json`; accuracies and shares are in percent."""
 
 LEADING: Final = ("variant", "seeds", "tasks")
+
+
+def _steps(run: Record) -> float:
+    """Return the gradient steps; nan if they were not counted."""
+    steps = summarise(run.tasks).gradient_steps
+    return nan if steps is None else steps
 
 
 def fair_share(confusion: Sequence[Sequence[int]]) -> float:
@@ -46,13 +56,18 @@ def fair_share(confusion: Sequence[Sequence[int]]) -> float:
 
 def headline(section: Section) -> Table:
     """Return the headline table of one section."""
-    rows = [[*_leading(one), *(one.over(c.value).text(c.digits) for c in COLUMNS.values())] for one in section.variants]
+    rows = [[*_leading(one), *(_text(one, column) for column in COLUMNS.values())] for one in section.variants]
     best = {
         (row, len(LEADING) + place)
         for place, column in enumerate(COLUMNS.values())
         for row in _best(section.variants, column)
     }
     return Table([*LEADING, *(column.title for column in COLUMNS.values())], rows, frozenset(best))
+
+
+def _text(variant: Variant, column: Column) -> str:
+    found = variant.over(column.value)
+    return "-" if isnan(found.mean) else found.text(column.digits)
 
 
 def headlines(sections: Sequence[Section]) -> Table:
@@ -80,11 +95,14 @@ def _leading(variant: Variant) -> list[str]:
 
 def _digits(variant: Variant) -> list[str]:
     estimates = [variant.over(column.value) for column in COLUMNS.values()]
-    return [text for one in estimates for text in (str(one.mean), str(one.deviation) if one.count > 1 else "")]
+    pairs = [(one.mean, one.deviation if one.count > 1 else nan) for one in estimates]
+    return ["" if isnan(number) else str(number) for pair in pairs for number in pair]
 
 
 def _best(variants: Sequence[Variant], column: Column) -> list[int]:
-    """Return the rows with the best number, rounded as shown; none if fewer than two variants compete."""
+    """Return the rows with the best number, rounded as shown; none if there is no best, or no two variants compete."""
+    if column.best is None:
+        return []
     means = {row: round(one.over(column.value).mean, column.digits) for row, one in enumerate(variants) if one.ranked}
     if len(means) < 2:
         return []
