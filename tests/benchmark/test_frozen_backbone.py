@@ -153,3 +153,13 @@ def test_a_frozen_run_is_another_run(dataset: Path, init: str, tmp_path: Path) -
 def test_random_weights_are_not_frozen(dataset: Path) -> None:
     with pytest.raises(UserError, match=r"^freeze: .*; give --init too$"):
         set_up(tiny_runs.config(dataset, **SETTINGS, freeze=True))
+
+
+def test_progress_of_computing_features_is_reported_until_all_images_are_done(dataset: Path, init: str) -> None:
+    reports = list[tuple[int, int]]()
+    config = tiny_runs.config(dataset, **settings(init))
+    setup = set_up(config, on_features=lambda done, images: reports.append((done, images)))
+    images = len(setup.stream.train) + len(setup.stream.test)
+    assert reports[-1] == (images, images)
+    assert sorted(reports) == reports
+    set_up(config, on_features=lambda done, images: pytest.fail("the features are in the cache"))

@@ -57,7 +57,9 @@ class RunSetup:
         return self.records[MAIN]
 
 
-def set_up(config: RunConfig, on_progress: ProgressCallback | None = None) -> RunSetup:
+def set_up(
+    config: RunConfig, on_progress: ProgressCallback | None = None, on_features: ProgressCallback | None = None
+) -> RunSetup:
     """Load the data, build the stream, configure the method and start the devices.
 
     What can be refused is refused before the devices are started, while there is only one process.
@@ -65,6 +67,7 @@ def set_up(config: RunConfig, on_progress: ProgressCallback | None = None) -> Ru
     Args:
         config: The run's settings.
         on_progress: Called with the numbers of examined and of all image files.
+        on_features: Called with the numbers of images whose frozen features are computed, and of all images.
     """
     use_threads(config.threads)
     config = _with_weights_settings(config)
@@ -82,7 +85,7 @@ def set_up(config: RunConfig, on_progress: ProgressCallback | None = None) -> Ru
     stream = replace(stream, train=_on_device(stream.train, fabric), test=_on_device(stream.test, fabric))
     context = _execution_context(config, fabric, stream.train, dataset.transform, init)
     if init:
-        stream, context = _with_first_weights(config, configured, dataset, stream, context)
+        stream, context = _with_first_weights(config, configured, dataset, stream, context, on_features)
     records = initial_records(config, configured, branch, dataset, stream, budget, fabric)
     return RunSetup(config, configured, branch, stream, context, budget, records, dataset.remarks)
 
@@ -100,14 +103,19 @@ def _on_device(samples: Samples, fabric: AnyFabric) -> Samples:
 
 
 def _with_first_weights(
-    config: RunConfig, configured: ConfiguredMethod, dataset: Dataset, stream: Stream, context: ExecutionContext
+    config: RunConfig,
+    configured: ConfiguredMethod,
+    dataset: Dataset,
+    stream: Stream,
+    context: ExecutionContext,
+    on_features: ProgressCallback | None,
 ) -> tuple[Stream, ExecutionContext]:
     """Check that the first weights fit the network; with a frozen backbone, replace images by their features."""
     network = initial_network(configured.method, stream.tasks[0].classes, context)
     if not config.freeze:
         return stream, context
     name = _feature_cache_name(config, configured, dataset, context.fabric.device)
-    context, test = context.frozen(network, stream.test, name)
+    context, test = context.frozen(network, stream.test, name, on_features)
     return replace(stream, train=context.samples, test=test), context
 
 

@@ -36,6 +36,9 @@ class RunObserver:
     def reading(self, done: int, files: int) -> None:
         """`done` of `files` image files are examined, before the run begins."""
 
+    def features(self, done: int, images: int) -> None:
+        """The frozen features of `done` of `images` images are computed, before the run begins."""
+
     def started(self, record: Record) -> None:
         """The run begins, or continues: `record` holds the finished tasks."""
 
@@ -85,7 +88,7 @@ def run(config: RunConfig, observer: RunObserver | None = None) -> Record:
         KeyboardInterrupt: The observer asked to stop.
     """
     observer = observer or RunObserver()
-    setup = set_up(config, observer.reading)
+    setup = set_up(config, observer.reading, observer.features)
     fabric = setup.context.fabric
     directory = RunDirectory(config.out, config.checkpoint_every) if config.out else None
     writer = directory if fabric.is_global_zero else None

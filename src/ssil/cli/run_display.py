@@ -53,6 +53,11 @@ class RunProgress(RunObserver, ExitStack):
         line = f"validated {done:,} of {files:,} image files"
         self.display.update("validating image files", done, files, line=line)
 
+    def features(self, done: int, images: int) -> None:
+        """Show of how many images the features have been computed."""
+        line = f"computed the features of {done:,} of {images:,} images"
+        self.display.update("computing features", done, images, line=line)
+
     def started(self, record: Record) -> None:
         """Begin the next run."""
         self.records.append(record)

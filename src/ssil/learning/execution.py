@@ -108,23 +108,43 @@ class ExecutionContext:
             return features
         return self.last_features.get(indices)
 
-    def frozen(self, network: Network, test: Samples, name: str) -> tuple[Self, Samples]:
+    def frozen(
+        self, network: Network, test: Samples, name: str, on_progress: Callable[[int, int], None] | None = None
+    ) -> tuple[Self, Samples]:
         """Return this context and the test samples with a frozen network's features in place of the images.
 
-        Heads can then be trained on an identity backbone. The features are cached under `name`.
+        Heads can then be trained on an identity backbone.
+
+        Args:
+            network: The frozen network.
+            test: The test samples.
+            name: The name under which the features are cached.
+            on_progress: Called with the numbers of images whose features are computed, and of all images.
         """
+        ends = len(self.samples), len(self.samples) + len(test)
+
+        def report(samples: Samples, done: int) -> None:
+            if on_progress:
+                on_progress(done if samples is self.samples else ends[0] + done, ends[1])
+
         train, test = (
-            Samples(vectors(self._cached_features(network, samples, f"{name}-{part}")), samples.labels)
+            Samples(vectors(self._cached_features(network, samples, f"{name}-{part}", report)), samples.labels)
             for part, samples in (("train", self.samples), ("test", test))
         )
         return replace(self, samples=train, transform=Unchanged(), backbone="identity", init=None), test
 
-    def _cached_features(self, network: Network, samples: Samples, name: str) -> Tensor:
+    def _cached_features(
+        self, network: Network, samples: Samples, name: str, report: Callable[[Samples, int], None]
+    ) -> Tensor:
         """Return all samples' features; unless every process finds them in its cache, all compute them together."""
         everything = torch.arange(len(samples))
 
         def features(indices: Tensor) -> Tensor:
-            return torch.cat([output.features.cpu() for _, output in self.batched_outputs(network, indices, samples)])
+            parts = list[Tensor]()
+            for batch, output in self.batched_outputs(network, indices, samples):
+                parts.append(output.features.cpu())
+                report(samples, int(batch[-1]) + 1)
+            return torch.cat(parts)
 
         (cached_by,) = total(self.fabric, [(cache_dir() / f"{name}.npz").exists()])
         computed = None
