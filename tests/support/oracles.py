@@ -27,6 +27,12 @@ def separated_cross_entropy(scores: Vector, label: int, old: int) -> float:
     return cross_entropy(scores[old:], label - old)
 
 
+def asymmetric_cross_entropy(scores: Vector, label: int, old: int) -> float:
+    if label < old:
+        return cross_entropy(scores, label)
+    return cross_entropy(scores[old:], label - old)
+
+
 def divergence(target: Vector, student: Vector) -> float:
     total = 0.0
     for p, q in zip(target, student, strict=True):

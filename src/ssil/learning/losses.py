@@ -36,6 +36,23 @@ def separated_cross_entropy(logits: Tensor, labels: Tensor, old: int) -> Tensor:
     return cross_entropy(logits.masked_fill(other_group, -torch.inf), labels)
 
 
+def asymmetric_cross_entropy(logits: Tensor, labels: Tensor, old: int) -> Tensor:
+    """ACE (ER-ACE, 2022): the softmax of a new class's sample is over new classes, that of an old one's over all.
+
+    Args:
+        logits: The student's, one column per class seen.
+        labels: A label below `old` puts its sample among the old ones.
+        old: The number of old classes. Without any, this is `cross_entropy`.
+
+    >>> logits = torch.zeros(2, 5)
+    >>> asymmetric_cross_entropy(logits, torch.tensor([1, 4]), old=2).exp()
+    tensor([5., 3.])
+    """
+    is_old = torch.arange(logits.shape[1], device=logits.device) < old
+    masked = is_old & (labels >= old).unsqueeze(1)
+    return cross_entropy(logits.masked_fill(masked, -torch.inf), labels)
+
+
 def gkd(student: Tensor, teacher: Tensor, temperature: float) -> Tensor:
     """GKD, general distillation (SS-IL, Eq. 2): KL(teacher || student) of one softmax over all old classes.
 

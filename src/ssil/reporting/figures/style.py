@@ -44,6 +44,7 @@ KNOWN: Final = {
     "uw": ("UW", MethodStyle("#3b7a3b", ">", "-")),
     "scail": ("ScaIL", MethodStyle("#f08a90", "d", "--")),
     "er": ("ER", MethodStyle("#d9a521", "X", "-.")),
+    "er_ace": ("ER-ACE", MethodStyle("#9a6fb0", "<", ":")),
     "lwf": ("LwF", MethodStyle("#44556b", "s", ":")),
     "ncm": ("NCM", MethodStyle("#a0522d", "o", ":")),
     "slda": ("SLDA", MethodStyle("#2f4f9f", "D", ":")),
