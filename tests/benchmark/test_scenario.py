@@ -6,7 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from ssil.benchmark.scenario import Stream, build_stream, class_order, read_order, task_sizes
+from ssil.benchmark.config import StreamSettings
+from ssil.benchmark.scenario import Stream, build_stream, chosen_order, class_order, read_order, task_sizes
 from ssil.core.errors import UserError
 from ssil.core.randomness import Randomness
 from ssil.core.samples import Samples
@@ -162,3 +163,18 @@ def test_bad_input_is_named(order: list[int], sizes: list[int], message: str) ->
     train, test = samples(torch.tensor([0, 1, 1])), samples(torch.tensor([1, 2]))
     with pytest.raises(UserError, match=message):
         build_stream(train, test, NAMES[:3], order, sizes)
+
+
+def test_the_order_of_published_tables_is_drawn_by_numpy() -> None:
+    """The field's order of CIFAR-100: numpy.random.seed(1993); numpy.random.permutation(100)."""
+    names = [f"c{label}" for label in range(100)]
+    order = chosen_order(StreamSettings(class_order="numpy:1993"), names, seed=5)
+    assert order[:10] == [68, 56, 78, 8, 23, 84, 90, 65, 74, 76]
+    assert sorted(order) == list(range(100))
+    assert order != chosen_order(StreamSettings(class_order=1993), names, seed=5)
+
+
+@pytest.mark.parametrize("seed", ["", "x", "-1", "1.5", "4294967296", "²", "9" * 5000])
+def test_a_seed_that_numpy_does_not_take_is_refused(seed: str) -> None:
+    with pytest.raises(UserError, match=r"class_order: .* is no seed of NumPy; give numpy: and a number"):
+        chosen_order(StreamSettings(class_order=f"numpy:{seed}"), NAMES, seed=0)

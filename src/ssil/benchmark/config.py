@@ -30,7 +30,9 @@ class StreamSettings(Settings, group="Stream", resolved=True):
     tasks: Positive = setting(10, "tasks of equal size")
     task_sizes: tuple[Positive, ...] | None = setting(None, "classes of each task, e.g. 50,10,10")
     large_base: bool = setting(False, "half of the classes first, then --tasks more tasks")
-    class_order: int | str | None = setting(None, "a seed, or a file with one class per line (default: the seed)")
+    class_order: int | str | None = setting(
+        None, "a seed, numpy:1993 (NumPy's), or a file of class names or indices, one per line (default: the seed)"
+    )
 
     @model_validator(mode="after")
     def _one_way_to_give_sizes(self) -> Self:

@@ -1,11 +1,13 @@
 """Streams of tasks: which classes arrive in which task. Nothing here depends on models."""
 
+import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from pathlib import Path
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -14,7 +16,12 @@ from ssil.core.classes import ClassTable
 from ssil.core.errors import UserError, did_you_mean
 from ssil.core.randomness import Randomness
 from ssil.core.samples import Samples
+from ssil.core.settings import MAX_SHOWN
 from ssil.learning.task import Task
+
+NUMPY = "numpy:"
+"""Begins a class order that NumPy's legacy generator draws, as most published tables on CIFAR-100 have it."""
+LARGEST_NUMPY_SEED = 2**32 - 1
 
 
 @dataclass(frozen=True)
@@ -40,10 +47,25 @@ def class_order(classes: int, random: Randomness) -> list[int]:
     return order
 
 
+def numpy_order(classes: int, seed: str) -> list[int]:
+    """Return the permutation that numpy.random.seed(seed); numpy.random.permutation(classes) gives.
+
+    >>> numpy_order(100, "1993")[:5]
+    [68, 56, 78, 8, 23]
+    """
+    if not re.fullmatch("[0-9]{1,10}", seed) or int(seed) > LARGEST_NUMPY_SEED:
+        raise UserError(
+            f"class_order: {seed[:MAX_SHOWN]!r} is no seed of NumPy; give {NUMPY} and a number up to "
+            f"{LARGEST_NUMPY_SEED}, such as {NUMPY}1993"
+        )
+    order: list[int] = np.random.RandomState(int(seed)).permutation(classes).tolist()
+    return order
+
+
 def read_order(path: Path, names: Sequence[str]) -> list[int]:
     """Read a class order from a file: one class per line, by name or, where no class has that name, by index."""
     if not path.is_file():
-        raise UserError(f"class_order: no file {path}; give a seed, or a file with one class per line")
+        raise UserError(f"class_order: no file {path}; give a seed, numpy:SEED, or a file with one class per line")
     lines = [line.strip() for line in path.read_text().splitlines()]
     index = {str(i): i for i in range(len(names))} | {name: i for i, name in enumerate(names)}
     if unknown := [line for line in lines if line and line not in index]:
@@ -71,6 +93,8 @@ def task_sizes(classes: int, tasks: int, large_base: bool = False) -> tuple[int,
 def chosen_order(settings: StreamSettings, names: Sequence[str], seed: int) -> list[int]:
     """Return the class order that the settings ask for: from a file, or by a seed (default: `seed`, the run's)."""
     order = settings.class_order
+    if isinstance(order, str) and order.startswith(NUMPY):
+        return numpy_order(len(names), order.removeprefix(NUMPY))
     if isinstance(order, str) and not order.isdigit():
         return read_order(Path(order), names)
     return class_order(len(names), Randomness(seed if order is None else int(order)))
