@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from ssil.core.errors import UserError
 from ssil.core.network_input import GREY_MEAN, GREY_STD, NetworkInput
-from ssil.core.settings import Positive, Rate, Settings, setting, validated
+from ssil.core.settings import NotNegative, Positive, Rate, Settings, setting, validated
 from ssil.data.image_index import Preprocessing
 
 if TYPE_CHECKING:
@@ -16,16 +16,28 @@ ExemplarRule = Literal["keep", "reservoir", "recent"]
 """What becomes of the exemplars of a known class when more images of it arrive."""
 
 
-class ClassifierSettings(Settings):
-    """How a classifier learns. The `fixed` settings stay as they were at the first update; others may change."""
+Tuned = Literal["last", "all"]
+"""What of the network is trained: its last stage and the head, or everything."""
 
-    backbone: str = setting("resnet18", "the network", fixed=True)
+DEFAULT_WEIGHTS, DEFAULT_METHOD = "efficientnet_lite0", "slda"
+"""What a new classifier uses if the user names no weights: frozen, with this method; docs/adr/0008 says why."""
+
+
+class ClassifierSettings(Settings):
+    """How a classifier learns. The `fixed` settings stay as they were at the first update; others may change.
+
+    The defaults are those of training from random weights, and of settings that a model file lacks; those of a new
+    classifier are in `with_start_settings`.
+    """
+
+    backbone: str = setting("resnet18", "the network; one that you name starts at random but for --init", fixed=True)
     image_size: int = setting(64, "pixels per side", fixed=True, ge=1, le=2048)
     grey: bool = setting(False, "see images without colour", fixed=True)
     method: str = setting("eeil", "how classes are learnt, see `ssil methods`", fixed=True)
-    freeze: bool = setting(False, "learn only the head, on features of --init, computed once", fixed=True)
+    freeze: bool = setting(False, "keep the weights of --init, and learn on their features, computed once", fixed=True)
+    tune: Tuned | None = setting(None, "train the last stage or all of the weights, for many images", fixed=True)
     options: dict[str, Any] = setting({}, "the method's own options")
-    memory: Positive = setting(2000, "images to keep in all")
+    memory: NotNegative = setting(2000, "images to keep in all, hold-out set included")
     memory_mb: float | None = setting(None, "megabytes of images to keep, instead of a number", gt=0)
     exemplars: ExemplarRule = setting(
         "reservoir", "of a known class: keep the first ones, a reservoir of all ever seen, or the most recent"
@@ -59,6 +71,43 @@ class ClassifierSettings(Settings):
         return configure(self.method, "paper", training, self.options)
 
 
+def with_start_settings(
+    given: Mapping[str, Any], init: str | None, *, scratch: bool
+) -> tuple[dict[str, Any], str | None]:
+    """Return the settings with which a new classifier starts, and the name of its first weights or None.
+
+    Without weights and backbone of the user's own it starts from `DEFAULT_WEIGHTS`, which stay as they are (then
+    `DEFAULT_METHOD` learns) unless the user asks for tuning.
+
+    Args:
+        given: The settings that the user gave.
+        init: The first weights that the user named.
+        scratch: Whether to start from random weights.
+
+    Raises:
+        UserError: Settings contradict each other.
+
+    >>> with_start_settings({"memory": 9}, None, scratch=False)
+    ({'freeze': True, 'method': 'slda', 'memory': 9}, 'efficientnet_lite0')
+    >>> with_start_settings({"tune": "all"}, None, scratch=False)
+    ({'tune': 'all'}, 'efficientnet_lite0')
+    >>> with_start_settings({}, None, scratch=True)
+    ({}, None)
+    """
+    tuned, frozen = given.get("tune"), given.get("freeze")
+    random = scratch or (not init and "backbone" in given)
+    if scratch and (init or tuned or frozen):
+        raise UserError("scratch: random weights are all trained; leave out --init, --freeze and --tune, or --scratch")
+    if tuned and (frozen or random):
+        raise UserError(
+            "tune: it trains known weights; leave out --freeze, and name the weights of a --backbone by --init"
+        )
+    if random or init:
+        return dict(given), init
+    defaults = {} if tuned or frozen is False else {"freeze": True, "method": DEFAULT_METHOD}
+    return {**defaults, **given}, DEFAULT_WEIGHTS
+
+
 def with_weights_settings(given: Mapping[str, Any], weights: "FirstWeights | None") -> dict[str, Any]:
     """Return the settings that the user gave, with those that the first weights decide.
 
@@ -77,7 +126,8 @@ def with_weights_settings(given: Mapping[str, Any], weights: "FirstWeights | Non
     grey = needed.channels == 1
     if given.get("grey", grey) != grey:
         raise UserError(
-            f"grey: the weights {weights.name} are for {'grey' if grey else 'colour'} images; change --grey"
+            f"grey: the weights {weights.name} are for {'grey' if grey else 'colour'} images; "
+            f"{'add' if grey else 'leave out'} --grey, or train from random weights: --scratch"
         )
     return {"image_size": needed.size, **settings, "grey": grey}
 

@@ -1,6 +1,7 @@
 """Edits of a model directory without training, each published as a new version: rename a class, forget a class."""
 
 from dataclasses import replace
+from typing import TypeVar
 
 from ssil.classifier.image_file import normalized_name
 from ssil.classifier.model_directory import ModelDirectory, ModelVersion
@@ -9,6 +10,8 @@ from ssil.core.classes import ClassTable
 from ssil.core.errors import UserError, did_you_mean
 from ssil.data.image_index import as_utf8
 from ssil.learning.snapshot import MAIN, without
+
+Group = TypeVar("Group")
 
 
 def rename(directory: ModelDirectory, old: str, new: str) -> ModelVersion:
@@ -37,13 +40,20 @@ def forget(directory: ModelDirectory, name: str) -> ModelVersion:
             raise UserError(
                 f"class: without {name!r} there would be nothing left to tell apart; remove the model instead"
             )
-        exemplars, holdout = (
-            tuple(group for c, group in enumerate(groups) if c != label) for groups in (known.exemplars, known.holdout)
+        changed = replace(
+            known,
+            snapshot=without(known.snapshot, label),
+            exemplars=_without_class(known.exemplars, label),
+            holdout=_without_class(known.holdout, label),
+            counted=_without_class(known.counted, label),
         )
-        changed = replace(known, snapshot=without(known.snapshot, label), exemplars=exemplars, holdout=holdout)
         forgotten = known.classes.names[label]
         directory.erase_images(forgotten)  # first: if the process is killed after it, the class can still be forgotten
         return directory.publish_change(before, changed, forgotten=forgotten)
+
+
+def _without_class(groups: tuple[Group, ...], label: int) -> tuple[Group, ...]:
+    return tuple(group for number, group in enumerate(groups) if number != label)
 
 
 def remaining_trace(classifier: Classifier) -> str:

@@ -17,7 +17,13 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import assert_all_finite, check_is_fitted, column_or_1d
 
-from ssil.classifier.classifier_settings import FIXED, ClassifierSettings, make_settings, with_weights_settings
+from ssil.classifier.classifier_settings import (
+    FIXED,
+    ClassifierSettings,
+    make_settings,
+    with_start_settings,
+    with_weights_settings,
+)
 from ssil.classifier.holdout import HoldoutResult
 from ssil.classifier.image_file import ImageFile, normalized_name
 from ssil.classifier.model_directory import ModelDirectory, ModelVersion
@@ -38,20 +44,22 @@ LARGEST = 10**18
 """Whole numbers up to this size are labels: they fit into 64 bits."""
 
 
-OPEN = ("options", "backbone", "image_size")
-"""The parameters whose default is None: no options; the backbone and the size of `init`, or else the settings'."""
+OPEN = ("options", "backbone", "image_size", "method", "freeze")
+"""The parameters whose default is None: no options; what `init` decides, or else `with_start_settings`."""
+START = ("init", "scratch")
+"""The parameters that are no settings: they say where a new classifier starts."""
 
 
 def _signature() -> Signature:
-    """Return the signature of the constructor: the classifier's settings and `init`, the first two by position.
+    """Return the signature of the constructor: the classifier's settings and `START`, the first two by position.
 
     Where None stands for a setting, `init` may decide it.
     """
     hidden = ClassifierSettings.names(hidden=True)
     fields = {name: info for name, info in ClassifierSettings.model_fields.items() if name not in hidden}
-    defaults = {name: None if name in OPEN else info.default for name, info in fields.items()}
+    defaults = {name: None if name in OPEN else info.default for name, info in fields.items()} | {"scratch": False}
     first = ("self", "method", "memory")
-    names = [*first, *(name for name in defaults if name not in first), "init"]
+    names = [*first, *(name for name in defaults if name not in {*first, *START}), *START]
     return Signature(
         [
             Parameter(
@@ -85,7 +93,8 @@ class IncrementalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
 
     Images are paths, Pillow's images or an array of bytes; labels are names, or whole numbers. The parameters are the
     settings of `ssil learn`; `init` names the first weights, which are read when the first update begins, and may
-    decide `backbone` and `image_size`.
+    decide `backbone` and `image_size`. By default these are efficientnet_lite0's, which stay as they are, and no old
+    image is needed; `scratch=True` trains a network from random weights.
 
     Attributes:
         classes_: The labels in ascending order: all whole numbers, or all text. Whole numbers that were given as
@@ -147,8 +156,11 @@ class IncrementalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         if len(images) != len(labels):
             raise UserError(f"y: {len(labels)} labels for {len(images)} images; give one each")
         labelled = list(zip(images, map(normalized_name, map(str, labels)), strict=True))
-        weights = find_first_weights(self.init) if self.init and not classifier else None
-        given = with_weights_settings(self._given(), weights)
+        given, start = self._given(), None
+        if not classifier:
+            given, start = with_start_settings(given, self.init, scratch=self.scratch)
+        weights = find_first_weights(start) if start else None
+        given = with_weights_settings(given, weights)
         kept = {name: getattr(classifier.settings, name) for name in FIXED} if classifier else {}
         init = read_first_weights(weights) if weights else None
         result = update(classifier, make_settings({**given, **kept}), labelled, init=init)
@@ -215,7 +227,7 @@ class IncrementalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         """Load the current version of a model directory; methods and backbones from files must be `trusted`."""
         version = ModelDirectory(Path(folder), trusted).load()
         classifier, settings = version.classifier, version.classifier.settings
-        loaded = cls(**{name: getattr(settings, name) for name in cls._get_param_names() if name != "init"})
+        loaded = cls(**{name: getattr(settings, name) for name in cls._get_param_names() if name not in START})
         loaded.before_, loaded.after_ = None, None
         loaded.saved_ = (Path(folder).resolve(), version)
         stated = [entry["integer_labels"] for entry in version.history if "integer_labels" in entry]
@@ -225,7 +237,7 @@ class IncrementalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
 
     def _given(self) -> dict[str, Any]:
         """Return the parameters that are settings, without those that are left open."""
-        named = {name: getattr(self, name) for name in self._get_param_names() if name != "init"}
+        named = {name: getattr(self, name) for name in self._get_param_names() if name not in START}
         return {name: value for name, value in named.items() if value is not None} | {
             "options": dict(self.options or {})
         }

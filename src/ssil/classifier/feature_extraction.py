@@ -39,8 +39,10 @@ def trained_network(
         observer: Called after every batch of images whose features are computed.
 
     Raises:
-        UserError: The backbone is to be frozen, and has random weights.
+        UserError: The backbone is to be frozen, and has random weights; or the method needs old images, and none may
+            be kept.
     """
+    _check_memory(settings)
     if not settings.freeze:
         return WholeNetwork(settings, init)
     if snapshot:
@@ -49,6 +51,13 @@ def trained_network(
         raise UserError("freeze: a backbone with random weights is not worth freezing; give --init too")
     network = initial_network(settings.configured().method, ClassTable(), execution_context(settings, init=init))
     return FrozenBackbone(settings, init, network.clone(), observer)
+
+
+def _check_memory(settings: ClassifierSettings) -> None:
+    needed, none = settings.configured().method.requirements().memory, settings.memory == 0 and not settings.memory_mb
+    if none and needed != "none":
+        cure = "give --memory 1 or more, or a method that keeps none, such as slda"
+        raise UserError(f"memory: {settings.method} trains on old images again; {cure}")
 
 
 @dataclass(frozen=True)

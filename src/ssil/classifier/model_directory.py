@@ -4,7 +4,6 @@ docs/model-directory.md describes the format. Nothing in it is code, and nothing
 """
 
 import math
-import re
 import shutil
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -20,7 +19,7 @@ from ssil.classifier.classifier_settings import ClassifierSettings, make_setting
 from ssil.classifier.image_file import ImageFile, ImagesByClass
 from ssil.classifier.onnx_export import try_export
 from ssil.classifier.prediction import Classifier, execution_context
-from ssil.classifier.versions import EXEMPLARS, HOLDOUT, IMAGES, ONNX, History, VersionedDirectory
+from ssil.classifier.versions import COUNTED, EXEMPLARS, HOLDOUT, IMAGES, ONNX, History, VersionedDirectory
 from ssil.core import __version__
 from ssil.core.classes import ClassTable
 from ssil.core.errors import UserError, one_line
@@ -86,7 +85,9 @@ class ModelDirectory(VersionedDirectory):
         temperature = float(description.get("temperature", 1.0))
         if not 0 < temperature < math.inf:
             raise ValueError(f"temperature {temperature}")
-        return ModelVersion(number, Classifier(settings, snapshot, exemplars, holdout, temperature), history)
+        counted = model_files.digests_by_class(description.get(COUNTED, ()), classes.seen)
+        classifier = Classifier(settings, snapshot, exemplars, holdout, counted, temperature)
+        return ModelVersion(number, classifier, history)
 
     def publish_change(self, parent: ModelVersion | None, classifier: Classifier, **change: Any) -> ModelVersion:
         """Publish a classifier that was derived from `parent`, with `change` as its entry in the history."""
@@ -132,6 +133,7 @@ class ModelDirectory(VersionedDirectory):
             "temperature": classifier.temperature,
             EXEMPLARS: exemplars,
             HOLDOUT: holdout,
+            **({COUNTED: classifier.counted} if classifier.counted else {}),
             "history": [*history],
         }
         model_files.write_checked_json(folder / MODEL, description)
@@ -167,8 +169,7 @@ class ModelDirectory(VersionedDirectory):
         file, digest, name, origin = (model_files.text(entry[field]) for field in ("file", "sha256", "name", "origin"))
         if Path(file).parts[:1] != (IMAGES,) or ".." in Path(file).parts:
             raise UserError(f"model: {file!r} is none of its images; the model is not to be trusted")
-        if not re.fullmatch("[0-9a-f]{32}", digest):
-            raise ValueError(f"{digest!r} is no checksum")
+        model_files.check_digest(digest)
         path = self.folder / file
         features = model_tensors.features_reader(path, entry.get(model_tensors.FEATURES))
         return (

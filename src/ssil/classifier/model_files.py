@@ -3,7 +3,7 @@
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -86,6 +86,20 @@ def text(value: object) -> str:
         raise TypeError(f"{value!r} is no text")
     value.encode()
     return value
+
+
+def check_digest(digest: str) -> str:
+    """Return a checksum of 32 hexadecimal digits; raise ValueError if it is none."""
+    if not re.fullmatch("[0-9a-f]{32}", text(digest)):
+        raise ValueError(f"{digest!r} is no checksum")
+    return digest
+
+
+def digests_by_class(groups: Sequence[Sequence[str]], classes: int) -> tuple[tuple[str, ...], ...]:
+    """Return lists of checksums as tuples, one for each class or none at all; raise ValueError if they are not such."""
+    if groups and len(groups) != classes:
+        raise ValueError(f"checksums of {len(groups)} classes, not of {classes}")
+    return tuple(tuple(map(check_digest, group)) for group in groups)
 
 
 def folder_name(class_name: str) -> str:

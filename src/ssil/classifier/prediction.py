@@ -32,6 +32,8 @@ class Classifier:
     """Images that every later update is trained on again."""
     holdout: ImagesByClass
     """Images that are never trained on; accuracy is measured on them."""
+    counted: tuple[tuple[str, ...], ...] = ()
+    """For each class the checksums of the images in its statistics, if the method keeps no images but adds them up."""
     temperature: float = 1.0
     """Scores are divided by it before they become probabilities."""
 

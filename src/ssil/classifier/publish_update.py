@@ -7,7 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ssil.classifier.classifier_settings import ClassifierSettings, make_settings, with_weights_settings
+from ssil.classifier.classifier_settings import (
+    ClassifierSettings,
+    make_settings,
+    with_start_settings,
+    with_weights_settings,
+)
 from ssil.classifier.feature_extraction import trained_network
 from ssil.classifier.holdout import accuracy_drops
 from ssil.classifier.image_file import LabelledImages
@@ -54,6 +59,7 @@ def publish_update(
     limits: Limits | None = None,
     *,
     init: str | None = None,
+    scratch: bool = False,
     minutes: float | None = None,
     trusted: Sequence[str] = (),
     on_progress: ProgressCallback | None = None,
@@ -66,7 +72,9 @@ def publish_update(
         images: A folder with one sub-folder per class, a manifest or a store.
         given: The settings that the user gave.
         limits: The largest drops of accuracy with which the update is published.
-        init: First weights of a new model: a name of `ssil weights`, a file, or a name on the hub.
+        init: First weights of a new model: a name of `ssil weights`, a file, or a name on the hub. By default those
+            of `with_start_settings`.
+        scratch: Whether a new model starts from random weights.
         minutes: Train for about this long instead of a number of epochs.
         trusted: Methods and backbones from files that may be loaded.
         on_progress: Called while the image files are validated.
@@ -81,16 +89,20 @@ def publish_update(
     if "memory" in given and given.get("memory_mb") is not None:
         raise UserError("memory: give a number of images or of megabytes, not both")
     directory = ModelDirectory(folder, [*trusted, *(str(given.get(kind)) for kind in ("method", "backbone"))])
-    found = find_first_weights(init) if init and not directory.exists else None
-    given = with_weights_settings(given, found)
-    weights = read_first_weights(found) if found else None
+    weights = None
     if not directory.exists:
+        started_with, chosen = with_start_settings(given, init, scratch=scratch)
+        found = find_first_weights(chosen) if chosen else None
+        given = with_weights_settings(started_with, found)
+        weights = read_first_weights(found) if found else None
         _check_settings(make_settings(given), weights)
     arrived, remarks = load_images(images, on_progress)
     with directory.locked():
         before = directory.load() if directory.exists else None
-        if before and init:
-            raise UserError("init: the model has learnt already; first weights are for a new one")
+        if before and (init or scratch):
+            raise UserError(
+                f"{'init' if init else 'scratch'}: the model has learnt already; first weights are for a new one"
+            )
         settings = changed_settings(before.classifier.settings, given) if before else make_settings(given)
         started = time.monotonic()
         result = update(before.classifier if before else None, settings, arrived, observer, weights, minutes)

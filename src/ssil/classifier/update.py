@@ -18,6 +18,7 @@ from ssil.classifier.holdout import BUDGET_SHARE, HoldoutResult, evaluate, evalu
 from ssil.classifier.image_file import ImageFile, ImagesByClass, LabelledImages
 from ssil.classifier.prediction import Classifier
 from ssil.classifier.temperature_scaling import fit_temperature
+from ssil.classifier.tuning import tuned_method
 from ssil.core.classes import ClassTable
 from ssil.core.errors import UserError
 from ssil.core.randomness import Randomness
@@ -81,8 +82,10 @@ def update(
     exemplars, held = _kept_images(classifier, images)
     network, random = trained_network(settings, previous, init, observer), Randomness(settings.seed)
     budget = _memory_budget(settings, [*(image for image, _ in images), *chain.from_iterable(exemplars)])
-    arrived = _without_exemplars(images, exemplars)
-    largest = int(BUDGET_SHARE * budget)
+    needed = settings.configured().method.requirements()
+    counted = _counted(classifier, closed := not needed.training)
+    arrived = _without_known(images, exemplars, counted) if closed else _without_exemplars(images, exemplars)
+    largest = budget if needed.memory == "none" else int(BUDGET_SHARE * budget)
     training, held_out = hold_out(arrived, held, classes.names, largest, random.within(classes.task))
     if not training:
         raise NothingNewError("images: the model keeps all of these images already; bring others")
@@ -91,8 +94,10 @@ def update(
     train = partial(_train, previous, data, network)
     timed = _with_fitting_epochs(settings, 60 * minutes, train, first=not classifier) if minutes else settings
     snapshot = train(timed, observer)
-    chosen = data.choose_exemplars(FixedBudget(budget - sum(map(len, holdout))), settings.exemplars, random)
-    unscaled = Classifier(settings, snapshot, _shrunk(chosen, settings), _shrunk(holdout, settings))
+    left = 0 if needed.memory == "none" else budget - sum(map(len, holdout))
+    chosen = data.choose_exemplars(FixedBudget(left), settings.exemplars, random)
+    kept = _shrunk(chosen, settings), _shrunk(holdout, settings)
+    unscaled = Classifier(settings, snapshot, *kept, _with_counted(counted, classes, training) if closed else ())
     before = evaluate(classifier, unscaled.holdout) if classifier else None
     epochs = timed.later_epochs if classifier else timed.epochs
     updated, after, after_unscaled = _scaled(unscaled)
@@ -137,6 +142,38 @@ def _without_exemplars(images: LabelledImages, exemplars: ImagesByClass) -> Labe
     """Leave out images that are exemplars, which are trained on anyway."""
     kept = {image.original_digest for group in exemplars for image in group}
     return [(image, name) for image, name in images if image.original_digest not in kept]
+
+
+def _counted(classifier: Classifier | None, closed: bool) -> tuple[tuple[str, ...], ...]:
+    """Return for each known class the checksums of the images in its statistics.
+
+    Those of a model that was made before they were kept are its exemplars'.
+    """
+    if not classifier or not closed:
+        return ()
+    exemplars = tuple(tuple(image.original_digest for image in group) for group in classifier.exemplars)
+    return classifier.counted or exemplars
+
+
+def _without_known(
+    images: LabelledImages, exemplars: ImagesByClass, counted: Sequence[Sequence[str]]
+) -> LabelledImages:
+    """Leave out images that are in the statistics already, and all but one of equal images of a class."""
+    known = {digest for group in counted for digest in group}
+    once = {(image.original_digest, name): image for image, name in _without_exemplars(images, exemplars)}
+    return [(image, name) for (digest, name), image in once.items() if digest not in known]
+
+
+def _with_counted(
+    counted: Sequence[Sequence[str]], classes: ClassTable, training: LabelledImages
+) -> tuple[tuple[str, ...], ...]:
+    """Return the checksums of each class's counted images after an update."""
+    groups = {name: list[str]() for name in classes.names}
+    for name, digests in zip(classes.names, counted, strict=False):
+        groups[name] += digests
+    for image, name in training:
+        groups[name].append(image.original_digest)
+    return tuple(map(tuple, groups.values()))
 
 
 def _memory_budget(settings: ClassifierSettings, images: Sequence[ImageFile]) -> int:
@@ -213,10 +250,10 @@ def _train(
     observer: Observer,
 ) -> Snapshot:
     """Train with the settings' method, from the previous model or from first weights."""
-    method, context = settings.configured().method, network.context(data.samples)
-    task = Task(data.classes, torch.arange(data.arrived))
+    context, task = network.context(data.samples), Task(data.classes, torch.arange(data.arrived))
     trained = network.trained_part(previous) if previous else None
-    progress = start(method, trained, task, context)
+    progress = start(settings.configured().method, trained, task, context)
+    method = tuned_method(settings, progress.network)
     return network.whole(learn(method, trained, data.memory, task, context, progress, observer))
 
 

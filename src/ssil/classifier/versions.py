@@ -15,8 +15,8 @@ from ssil.core.files import LOCK, checksum, locked, temporary
 from ssil.core.model_layout import CURRENT, MODEL, VERSIONS, version_folder
 
 IMAGES, ONNX = "pictures", "model.onnx"
-EXEMPLARS, HOLDOUT = "exemplars", "quiz"
-"""The keys of both kinds of kept images in model.json."""
+EXEMPLARS, HOLDOUT, COUNTED = "exemplars", "quiz", "counted"
+"""The keys in model.json of both kinds of kept images, and of the checksums of images that were counted."""
 UNFINISHED = (f".{CURRENT}.part", f"{VERSIONS}/.*.part", f"{VERSIONS}/*/.*.part")
 """Files and folders that are being written or removed."""
 KEPT_FILE = re.compile(r"(?:[0-9a-f]{32}-)?([0-9a-f]{32})\.\w+")
@@ -165,7 +165,9 @@ class VersionedDirectory:
                     label = names.index(name)
                     images = [*description[EXEMPLARS][label], *description[HOLDOUT][label]]
                     erased |= {image["sha256"] for image in images}
-                    description[EXEMPLARS][label], description[HOLDOUT][label] = [], []
+                    for kind in (EXEMPLARS, HOLDOUT, COUNTED):
+                        if description.get(kind):
+                            description[kind][label] = []
                     write_checked_json(self.version(number) / MODEL, description)
             self._remove_unused(erased)
 

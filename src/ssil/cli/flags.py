@@ -37,6 +37,8 @@ class FlagStyle:
     """Whether the help's sentence states the default, instead of brackets after it."""
     negatives: bool = True
     """Whether a switch that is off by default has a --no- form; useful where a file may have switched it on."""
+    defaults: Mapping[str, str] = field(default_factory=dict)
+    """The defaults that the help states in place of the model's, by field."""
 
 
 def with_flags(
@@ -110,7 +112,8 @@ def _kinds(model: type[Settings], name: str) -> set[Any]:
 
 def _parameter(model: type[Settings], name: str, style: FlagStyle) -> Parameter:
     info, kinds = model.model_fields[name], _kinds(model, name)
-    default = None if info.default is False or dict in kinds else info.default
+    own = None if info.default is False or dict in kinds else info.default
+    default = style.defaults.get(name, own)
     help_text, group = info.description or "", model.properties(name).get("group")
     in_group: dict[str, Any] = {"group": GROUPS[group]} if group else {}
     if style.default_in_text and default is not None:

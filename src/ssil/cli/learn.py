@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
 from cyclopts import App, Parameter
 
-from ssil.classifier.classifier_settings import ClassifierSettings, make_settings
+from ssil.classifier.classifier_settings import DEFAULT_METHOD, DEFAULT_WEIGHTS, ClassifierSettings, make_settings
 from ssil.cli.flags import FlagStyle, parsed, with_flags
 from ssil.cli.interrupts import Interrupts
 from ssil.cli.progress import progress_display
@@ -34,13 +34,17 @@ if TYPE_CHECKING:
 MAX_LISTED = 10
 """How many remarks, and classes that got worse, are printed."""
 
-STYLE = FlagStyle({str: "STR", float: "FLOAT", int: "INT"}, default_in_text=True, negatives=False)
+DEFAULTS = {"backbone": "that of the weights", "image_size": "that of the weights", "method": DEFAULT_METHOD}
+"""What `ssil learn` uses where the user names no weights."""
+STYLE = FlagStyle({str: "STR", float: "FLOAT", int: "INT"}, default_in_text=True, negatives=False, defaults=DEFAULTS)
 LISTED_BEFORE = {
     "backbone": "flip",
     "image_size": "flip",
     "grey": "flip",
     "init": "epochs",
     "freeze": "epochs",
+    "tune": "epochs",
+    "scratch": "epochs",
     "minutes": "epochs",
 }
 """Where the help's order differs from the order of the settings, which is that of model files."""
@@ -51,6 +55,10 @@ app = App(
 MODEL is created by the first call; later ones add the new classes and keep the
 old. More images of known classes are welcome too.
 
+With no option, efficientnet_lite0 (trained on ImageNet) computes features of
+each image once, and slda adds them up: an update takes seconds, and no old image
+is needed. For other networks and weights see --init, --tune and --scratch.
+
 Of a new class with five or more images one in five, at most ten, goes into the
 hold-out set, which is never trained on: what an update does to old and new
 classes is measured on it. With --max-drop an update that costs the old classes
@@ -58,8 +66,12 @@ more is not published (exit code 3). Images that IMAGES itself reserves for
 testing (a folder test/ beside train/) are not learnt.
 
 A version keeps --memory images in all, as files in MODEL/pictures; those of
-earlier versions stay there until `ssil prune`. An image that arrives again
-under another class belongs to that class from then on.
+earlier versions stay there until `ssil prune`. Methods that train keep old
+images to train on again; slda, ncm, fecam and ranpac keep the hold-out set
+alone. With --memory 0 they keep no image, and no accuracy can be measured.
+
+An image that arrives again is not learnt twice. Under another class it belongs
+to that class from then on; slda and its like still count it for the first too.
 
 Examples:
   ssil learn birds photos/first-week
@@ -76,8 +88,15 @@ def learn(
     /,
     *,
     init: Annotated[
-        str | None, Parameter(help="first weights: a name of `ssil weights`, a .safetensors file, or a name on the hub")
+        str | None,
+        Parameter(
+            help="first weights: a name of `ssil weights`, a .safetensors file, or a name on the hub "
+            f"(default: {DEFAULT_WEIGHTS}, with --freeze)"
+        ),
     ] = None,
+    scratch: Annotated[
+        bool, Parameter(negative="", show_default=False, help="train from random weights: resnet18, 64 pixels, eeil")
+    ] = False,
     minutes: Annotated[float | None, Parameter(help="train for about N minutes, instead of N epochs")] = None,
     max_drop: Annotated[float | None, Parameter(help="points that the old classes may lose together")] = None,
     max_class_drop: Annotated[float | None, Parameter(help="points that any old class may lose")] = None,
@@ -106,6 +125,7 @@ def learn(
             given,
             Limits(max_drop, max_class_drop),
             init=init,
+            scratch=scratch,
             minutes=minutes,
             trusted=trust or (),
             on_progress=on_progress,
@@ -155,6 +175,7 @@ def _print_summary(model: Path, published: "PublishedUpdate") -> None:
     screen, number, entry = console(), published.version.number, published.version.history[-1]
     news = f"{len(entry['new'])} new class(es)" + (f", more of {len(entry['more'])}" if entry["more"] else "")
     screen.print(f"version {number}: {news}, {entry['pictures']} images, {duration(entry['seconds'])}")
+    screen.print(_learner(published.version.classifier.settings), markup=False)
     accuracies = table("hold-out accuracy", "before", "after")
     accuracies.add_row("old classes", percent(entry["old_before"]), percent(entry["old_after"]))
     accuracies.add_row("new classes", "", percent(entry["new_after"]))
@@ -169,6 +190,15 @@ def _print_summary(model: Path, published: "PublishedUpdate") -> None:
     if published.version.onnx_problem:
         screen.print(f"no model.onnx, so that predictions load PyTorch: {published.version.onnx_problem}", markup=False)
     screen.print(f"kept in {model} (see: ssil inspect {model}; ssil predict {model} IMAGE)", markup=False)
+
+
+def _learner(settings: ClassifierSettings) -> str:
+    """Return a line that names the network and the method, and the old images that it needs."""
+    needed = settings.configured().method.requirements()
+    network = f"{settings.backbone} at {settings.image_size} pixels"
+    how = f"on features of {network}, which stays as it is" if settings.freeze else f"trains {network}"
+    old = "no old image is needed" if needed.memory == "none" else "old images are kept to train on again"
+    return f"{settings.method} {how}; {old}"
 
 
 def _print_drops(update: "Update") -> None:
