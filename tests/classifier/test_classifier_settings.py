@@ -10,15 +10,16 @@ import pytest
 import torch
 from PIL import Image
 
-from ssil.classifier.classifier_settings import make_settings, with_weights_settings
+from ssil.classifier.classifier_settings import make_settings, with_start_settings, with_weights_settings
 from ssil.classifier.estimator import IncrementalClassifier
 from ssil.classifier.image_file import ImageFile
 from ssil.classifier.model_directory import ModelDirectory
 from ssil.classifier.prediction import predict
 from ssil.classifier.publish_update import publish_update
+from ssil.classifier.tuning import tuned_method
 from ssil.core.errors import UserError
 from ssil.nn.heads import LinearHead
-from ssil.nn.network import build
+from ssil.nn.network import Network, build
 from ssil.nn.pretrained import Pretrained
 from ssil.nn.weights import named_weights
 
@@ -67,6 +68,83 @@ def test_without_named_weights_nothing_changes() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("given", "init", "scratch", "expected", "weights"),
+    [
+        ({}, None, False, {"freeze": True, "method": "slda"}, "efficientnet_lite0"),
+        ({"method": "ft"}, None, False, {"freeze": True, "method": "ft"}, "efficientnet_lite0"),
+        ({"tune": "last"}, None, False, {"tune": "last"}, "efficientnet_lite0"),
+        ({"freeze": False}, None, False, {"freeze": False}, "efficientnet_lite0"),
+        ({"backbone": "resnet14"}, None, False, {"backbone": "resnet14"}, None),
+        ({"epochs": 3}, None, True, {"epochs": 3}, None),
+        ({}, "mine.safetensors", False, {}, "mine.safetensors"),
+    ],
+)
+def test_where_a_new_classifier_starts(
+    given: dict[str, Any], init: str | None, scratch: bool, expected: dict[str, Any], weights: str | None
+) -> None:
+    assert with_start_settings(given, init, scratch=scratch) == (expected, weights)
+
+
+@pytest.mark.parametrize(
+    ("given", "init", "scratch", "message"),
+    [
+        ({}, "efficientnet_lite0", True, "scratch: random weights are all trained"),
+        ({"freeze": True}, None, True, "scratch: random weights are all trained"),
+        ({"tune": "all", "freeze": True}, None, False, "tune: it trains known weights"),
+        ({"tune": "all", "backbone": "resnet14"}, None, False, "tune: it trains known weights"),
+    ],
+)
+def test_starts_that_contradict_each_other(
+    given: dict[str, Any], init: str | None, scratch: bool, message: str
+) -> None:
+    with pytest.raises(UserError, match=message):
+        with_start_settings(given, init, scratch=scratch)
+
+
+def test_without_any_setting(photographs: Path, tmp_path: Path) -> None:
+    """Of frozen features no old image is kept, but the hold-out set."""
+    classifier = publish_update(tmp_path / "model", str(photographs), {"image_size": 32}).version.classifier
+    chosen = classifier.settings
+    assert (chosen.backbone, chosen.method, chosen.freeze) == ("efficientnet_lite0", "slda", True)
+    assert [len(group) for group in classifier.exemplars] == [0, 0]
+    assert [len(group) for group in classifier.holdout] == [1, 1]
+    with pytest.raises(UserError, match="scratch: the model has learnt already"):
+        publish_update(tmp_path / "model", str(photographs), {}, scratch=True)
+
+
+def test_the_estimator_without_any_setting() -> None:
+    X, y = zip(*((photograph(name, copy), name) for name in ("ant", "bee") for copy in range(6)), strict=True)
+    model = IncrementalClassifier(image_size=32).fit(X, y)
+    assert model.classifier_.settings.method == "slda"
+    assert model.predict([photograph("ant", 9), photograph("bee", 9)]).tolist() == ["ant", "bee"]
+
+
+def test_from_random_weights(photographs: Path, tmp_path: Path) -> None:
+    short = {"image_size": 32, "epochs": 1}
+    settings = publish_update(tmp_path / "model", str(photographs), short, scratch=True).version.classifier.settings
+    assert (settings.backbone, settings.method, settings.freeze, settings.input) == ("resnet18", "eeil", False, None)
+
+
+@pytest.mark.parametrize("tune", ["last", "all"])
+def test_tuning_trains_what_it_says(tune: str, photographs: Path, tmp_path: Path) -> None:
+    given = {"tune": tune, "image_size": 32, "epochs": 1, "later_epochs": 1, "memory": 12}
+    trained = publish_update(tmp_path / "model", str(photographs), given).version.classifier.snapshot.network.backbone
+    before, after = LITE0.tensors(), trained.state_dict()
+    changed = {name.rpartition(".")[0] for name in before if not torch.equal(before[name], after[name])}
+    assert {"last.conv", "stages.6.0.project.conv"} <= changed
+    assert ("stem.conv" in changed) == ("stages.0.0.project.norm" in changed) == (tune == "all")
+
+
+def test_tuning_the_last_stage_of_a_network_without_stages(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="tune: the backbone identity has no stages"):
+        tuned_method(make_settings({"tune": "last", "backbone": "identity"}), network_of("identity"))
+
+
+def network_of(backbone: str) -> Network:
+    return build(backbone, LinearHead, 3, "batch", torch.Generator())
+
+
 def expected_features(images: list[Image.Image], size: int) -> torch.Tensor:
     """Of Lite0, without any of our code that reads, resizes or normalises."""
     network = build(LITE0.backbone, LinearHead, 3, "batch", torch.Generator(), init=Pretrained("f", LITE0.tensors()))
@@ -105,7 +183,7 @@ def test_a_model_keeps_its_preprocessing(photographs: Path, tmp_path: Path) -> N
             {"backbone": "resnet18"},
             "backbone: the weights efficientnet_lite0 are not of resnet18; leave out --backbone",
         ),
-        ({"grey": True}, "grey: the weights efficientnet_lite0 are for colour images; change --grey"),
+        ({"grey": True}, "grey: the weights efficientnet_lite0 are for colour images; leave out --grey, or train"),
     ],
 )
 def test_what_contradicts_the_weights_is_refused(given: dict[str, Any], message: str, tmp_path: Path) -> None:

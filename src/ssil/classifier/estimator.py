@@ -6,13 +6,11 @@ from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from html import escape
 from inspect import Parameter, Signature
-from io import BytesIO
 from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from PIL import Image, ImageOps
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import assert_all_finite, check_is_fitted, column_or_1d
@@ -25,18 +23,13 @@ from ssil.classifier.classifier_settings import (
     with_weights_settings,
 )
 from ssil.classifier.holdout import HoldoutResult
-from ssil.classifier.image_file import ImageFile, normalized_name
+from ssil.classifier.image_file import normalized_name
+from ssil.classifier.image_inputs import ImagesLike, encoded
 from ssil.classifier.model_directory import ModelDirectory, ModelVersion
 from ssil.classifier.prediction import Classifier, predict
 from ssil.classifier.update import NothingNewError, changed_settings, update
 from ssil.core.errors import UserError
-from ssil.data.decode import UnreadableError, measure
-from ssil.data.image_index import read_image_file
 from ssil.nn.first_weights import find_first_weights, read_first_weights
-
-ImagesLike = Sequence[str | Path | Image.Image] | NDArray[np.uint8]
-"""Paths, Pillow's images, or an array of bytes (N, H, W) or (N, H, W, C)."""
-
 
 INTEGER = re.compile(r"-?(0|[1-9][0-9]{0,17})")
 """The name of a class whose label is a whole number."""
@@ -284,30 +277,3 @@ def _labels(names: Sequence[str], integers: bool) -> NDArray[Any]:
 def _percent(result: HoldoutResult | None, name: str) -> str:
     accuracy = result.accuracy([name]) if result else None
     return "-" if accuracy is None else f"{accuracy:.0f} %"
-
-
-def encoded(images: ImagesLike) -> Iterator[ImageFile]:
-    """Yield each image in its encoded form; raise UserError if one is no image."""
-    for index, image in enumerate(images):
-        yield _encoded(image, index)
-
-
-def _encoded(image: str | Path | Image.Image | NDArray[np.uint8], index: int) -> ImageFile:
-    if isinstance(image, str | Path):
-        try:
-            data = read_image_file(Path(image))
-            measure(data)
-        except (OSError, UnreadableError) as error:
-            raise UserError(f"X: {image} can't be read ({error})") from None
-        return ImageFile.from_bytes(str(image), data)
-    upright = ImageOps.exif_transpose(image) if isinstance(image, Image.Image) else _from_array(image, index)
-    file = BytesIO()
-    (upright.convert("RGB") if upright.mode in {"CMYK", "YCbCr", "LAB", "HSV"} else upright).save(file, "PNG")
-    return ImageFile.from_bytes(f"picture {index}", file.getvalue())  # the name that model directories have always had
-
-
-def _from_array(image: NDArray[np.uint8], index: int) -> Image.Image:
-    pixels = np.asarray(image)
-    if pixels.dtype != np.uint8 or pixels.ndim not in {2, 3}:
-        raise UserError(f"X: image {index} is {pixels.dtype} {pixels.shape}; give uint8 (H, W) or (H, W, channels)")
-    return Image.fromarray(pixels[..., 0] if pixels.ndim == 3 and pixels.shape[2] == 1 else pixels)

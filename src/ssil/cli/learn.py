@@ -56,8 +56,8 @@ MODEL is created by the first call; later ones add the new classes and keep the
 old. More images of known classes are welcome too.
 
 With no option, efficientnet_lite0 (trained on ImageNet) computes features of
-each image once, and slda adds them up: an update takes seconds, and no old image
-is needed. For other networks and weights see --init, --tune and --scratch.
+each image once, and slda adds them up: an update takes seconds, and needs no
+old image. For other networks and weights see --init, --tune and --scratch.
 
 Of a new class with five or more images one in five, at most ten, goes into the
 hold-out set, which is never trained on: what an update does to old and new
