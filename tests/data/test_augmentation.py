@@ -1,7 +1,11 @@
+from dataclasses import replace
+
+import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from PIL import Image, ImageEnhance
 from torch import Tensor
 
 from ssil.data.augmentation import Draws, Transform, generic
@@ -89,3 +93,35 @@ def test_generic_mirrors_colour_only() -> None:
     assert generic(64, 64, 3).flip
     assert not generic(28, 28, 1).flip
     assert (generic(64, 64, 3).pad, generic(28, 28, 1).pad) == (8, 3)
+
+
+def test_brightness_is_that_of_pillow() -> None:
+    transform = Transform((0.0,) * 3, (1.0,) * 3, brightness=63 / 255)
+    pixels = images(40, 5, 4, 3)
+    draws = transform.draw(40, torch.Generator().manual_seed(0))
+    assert draws.brightness is not None
+    found = (255 * transform.train(pixels, draws, torch.float64)).round().permute(0, 2, 3, 1)
+    for picture, factor, result in zip(pixels, draws.brightness.tolist(), found, strict=True):
+        wanted = ImageEnhance.Brightness(Image.fromarray(picture.numpy())).enhance(factor)
+        assert result.tolist() == np.asarray(wanted).tolist()
+
+
+def test_brightness_varies_by_the_given_part_and_changes_no_other_draw() -> None:
+    plain = Transform((0.5,), (0.5,), pad=2, flip=True)
+    jittered = replace(plain, brightness=0.25)
+    before, after = (one.draw(500, torch.Generator().manual_seed(1)) for one in (plain, jittered))
+    assert before.brightness is None
+    assert after.brightness is not None
+    assert all(torch.equal(one, other) for one, other in zip(before[:3], after[:3], strict=True))
+    assert 0.75 <= after.brightness.min() < 0.77
+    assert 1.23 < after.brightness.max() <= 1.25
+    part = after.take(slice(3, 5))
+    assert part.brightness is not None
+    assert torch.equal(part.brightness, after.brightness[3:5])
+
+
+def test_test_images_are_not_brightened() -> None:
+    pixels = images(3, 4, 4, 1)
+    plain = Transform((0.5,), (0.5,))
+    assert torch.equal(plain.test(pixels), replace(plain, brightness=0.5).test(pixels))
+    assert repr(plain) == repr(replace(plain, brightness=0.5))

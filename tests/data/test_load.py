@@ -162,3 +162,9 @@ def test_weights_for_colour_images_are_refused_for_grey_pixels() -> None:
         UserError, match=r"init: the weights are for images of 3 channel\(s\), and those of digits have 1"
     ):
         load(DataSettings(dataset="digits", input=BICUBIC))
+
+
+def test_brightness_reaches_the_transform() -> None:
+    settings = {"dataset": "glyphs", "classes": 2, "train_per_class": 2, "test_per_class": 1}
+    assert load(DataSettings(**settings)).transform.brightness == 0
+    assert load(DataSettings(**settings, brightness=0.25)).transform.brightness == 0.25

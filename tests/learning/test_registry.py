@@ -1,4 +1,3 @@
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +30,7 @@ def test_the_paper_and_its_code(name: str, later: int | None, profile: str) -> N
     training = configure(name, profile).training
     official = profile == "official"
     expected = PAPER | {"later_epochs": later, "lr_by_task": official, "increments": None}
-    assert asdict(training) == expected | {"new_head_init": "zero" if official else "default"}
+    assert training.stated() == expected | {"new_head_init": "zero" if official else "default"}
 
 
 def test_fine_tuning_shortens_later_tasks() -> None:

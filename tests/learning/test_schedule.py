@@ -1,9 +1,11 @@
+from typing import Any
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ssil.core.errors import UserError
-from ssil.learning.schedule import Training, scale_milestones
+from ssil.learning.schedule import Training, override_settings, scale_epochs, scale_milestones
 
 rising = st.lists(st.integers(1, 100), max_size=4, unique=True).map(lambda milestones: tuple(sorted(milestones)))
 
@@ -70,3 +72,43 @@ def test_replay_batch_by_the_number_of_increments(increments: int | None, replay
 @pytest.mark.parametrize(("batch", "increments"), [(1, 100), (1, None), (2, 1000)])
 def test_a_replay_batch_is_never_empty(batch: int, increments: int | None) -> None:
     assert Training(batch=batch, increments=increments).replay == 1
+
+
+SURVEY: dict[str, Any] = {
+    "epochs": 200,
+    "later_epochs": 170,
+    "milestones": (60, 120, 170),
+    "later_milestones": (80, 120),
+    "weight_decay": 5e-4,
+    "later_weight_decay": 2e-4,
+}
+
+
+def test_later_tasks_may_have_milestones_and_weight_decay_of_their_own() -> None:
+    training = Training(**SURVEY)
+    first, later = training.schedule(1), training.schedule(2)
+    assert (first.epochs, first.milestones, first.weight_decay) == (200, (60, 120, 170), 5e-4)
+    assert (later.epochs, later.milestones, later.weight_decay) == (170, (80, 120), 2e-4)
+    assert later.lr == pytest.approx((0.1, 0.01, 0.001))
+    assert training.tuning(1, of=2, lr=0.1).weight_decay == 2e-4
+
+
+def test_milestones_of_later_tasks_follow_their_epochs() -> None:
+    assert scale_epochs(SURVEY, 0.1)["later_milestones"] == (8, 12)
+    assert override_settings(SURVEY, {"epochs": 100})["later_milestones"] == (40, 60)
+    assert override_settings(SURVEY, {"epochs": 100, "later_epochs": 34})["later_milestones"] == (16, 24)
+    assert override_settings(SURVEY, {"later_epochs": 34, "later_milestones": (5,)})["later_milestones"] == (5,)
+    assert override_settings(SURVEY, {"lr": 0.2}) == {**SURVEY, "lr": 0.2}
+
+
+def test_rates_fit_the_milestones_of_later_tasks_too() -> None:
+    with pytest.raises(UserError, match=r"lr: .* has 3 values for 1 milestones"):
+        Training(lr=(0.1, 0.01, 0.001), later_milestones=(5,))
+
+
+def test_a_record_states_no_setting_of_later_tasks_that_is_not_given() -> None:
+    """Records made before these settings existed stay equal to those of the same run today."""
+    stated = Training().stated()
+    assert {"later_epochs", "weight_decay"} <= set(stated)
+    assert not {"later_milestones", "later_weight_decay"} & set(stated)
+    assert Training(**SURVEY).stated().items() >= SURVEY.items()

@@ -21,7 +21,7 @@ from ssil.learning.learning_settings import (
     NumericSettings,
     TrainingSettings,
 )
-from ssil.learning.schedule import scale_settings
+from ssil.learning.schedule import scale_later_milestones, scale_settings
 
 
 class StreamSettings(Settings, group="Stream", resolved=True):
@@ -131,7 +131,7 @@ _CONTRADICTS = {
     "large_base": {"task_sizes"},
     "task_sizes": {"tasks", "large_base"},
     "epochs": {"epoch_scale"},
-    "epoch_scale": {"epochs", "later_epochs", "milestones"},
+    "epoch_scale": {"epochs", "later_epochs", "milestones", "later_milestones"},
 }
 """The settings that a setting replaces, where it is given over them."""
 
@@ -158,8 +158,9 @@ def override(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, A
     >>> override({"epochs": 100, "milestones": [40, 80]}, {"epochs": 10})
     {'epochs': 10, 'milestones': (4, 8)}
     """
-    if "epochs" in base and "epochs" in changes:
-        with suppress(ValueError, TypeError):  # `RunConfig` is going to refuse these
+    with suppress(ValueError, TypeError):  # `RunConfig` is going to refuse these
+        base = {**base, **scale_later_milestones(base, changes)}
+        if "epochs" in base and "epochs" in changes:
             base = scale_settings(base, int(base["epochs"]), int(changes["epochs"]))
     replaced = {other for name in changes for other in _CONTRADICTS.get(name, ())} - set(changes)
     merged = {name: value for name, value in base.items() if name not in replaced} | dict(changes)

@@ -6,7 +6,6 @@ import platform
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -72,7 +71,7 @@ def recorded_settings(
         "options": configured.options,
         **({"riders": sharing} if sharing else {}),
         **({"branch": _recorded_method(branch)} if branch else {}),
-        "training": asdict(configured.training),
+        "training": configured.training.stated(),
         **_source_checksums(method=configured.name, backbone=config.backbone),
         **({"init_sha256": find_first_weights(config.init).sha256} if config.init else {}),
         **({"freeze": True} if config.freeze else {}),
@@ -101,7 +100,7 @@ def _scorer_settings(main: Record, configured: ConfiguredMethod) -> Iterator[tup
 def _branch_settings(main: Record, branch: ConfiguredMethod) -> dict[str, dict[str, Any]]:
     """Return the settings of a branch: those of a run of its own, and the method whose models it starts from."""
     own = {key: value for key, value in main.config.items() if key not in {"riders", "branch", "method_sha256"}}
-    changed = {**_recorded_method(branch), "training": json.loads(json.dumps(asdict(branch.training)))}
+    changed = {**_recorded_method(branch), "training": json.loads(json.dumps(branch.training.stated()))}
     return {branch.folder: own | changed | {"chain": main.config["method"]}}
 
 

@@ -1,7 +1,7 @@
 """Augmentation and normalisation of whole batches: shifts, flips, and the random numbers of crops."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import torch
@@ -18,18 +18,20 @@ LARGE_IMAGE = 2**16
 class Draws(NamedTuple):
     """The random numbers of a batch: each crop's corner in the padded image, and whether the image is flipped.
 
-    Where images are cropped as they are decoded, `crop` has the numbers for `random_box`, (B, CROP_NUMBERS).
+    Where images are cropped as they are decoded, `crop` has the numbers for `random_box`, (B, CROP_NUMBERS). Where
+    brightness is jittered, `brightness` has the factors.
     """
 
     dy: Tensor
     dx: Tensor
     flip: Tensor
     crop: Tensor | None = None
+    brightness: Tensor | None = None
 
     def take(self, slots: Tensor | slice) -> "Draws":
         """Return the draws of some images of the batch, for a process that has only those."""
-        crop = self.crop if self.crop is None else self.crop[slots]
-        return Draws(self.dy[slots], self.dx[slots], self.flip[slots], crop)
+        crop, brightness = (None if drawn is None else drawn[slots] for drawn in (self.crop, self.brightness))
+        return Draws(self.dy[slots], self.dx[slots], self.flip[slots], crop, brightness)
 
 
 @dataclass(frozen=True)
@@ -38,7 +40,8 @@ class Transform:
 
     `mean` and `std` are per channel, for pixels in [0, 1]. In training an image is flipped left to right (if `flip`)
     with probability 1/2, and shifted: cropped at random from itself with `pad` black pixels around it. With `crop`, a
-    random crop is taken when the image is decoded. With `size`, images are resized to it before they are normalised.
+    random crop is taken when the image is decoded. With `brightness` b, pixels are multiplied by a factor between 1 - b
+    and 1 + b, rounded down and cut at 255. With `size`, images are resized to it before they are normalised.
 
     >>> transform = Transform(mean=(0.5,), std=(0.5,), pad=1)
     >>> pixels = torch.tensor([[0, 255], [255, 0]], dtype=torch.uint8).view(1, 2, 2, 1)
@@ -56,6 +59,7 @@ class Transform:
     crop: bool = False
     size: int | None = None
     interpolation: Interpolation = "bilinear"
+    brightness: float = field(default=0.0, repr=False)  # names of cached features, which it leaves alone, have the rest
 
     def input_shape(self, height: int, width: int) -> tuple[int, int]:
         """Return the height and width of the network's input for images of this size."""
@@ -66,10 +70,13 @@ class Transform:
         dy, dx = torch.randint(2 * self.pad + 1, (2, count), generator=generator)
         flip = torch.randint(2, (count,), generator=generator).bool()
         crop = torch.rand(count, CROP_NUMBERS, generator=generator) if self.crop else None
-        return Draws(dy, dx, flip & self.flip, crop)
+        factors = 1 + self.brightness * (2 * torch.rand(count, generator=generator) - 1) if self.brightness else None
+        return Draws(dy, dx, flip & self.flip, crop, factors)
 
     def train(self, pixels: Tensor, draws: Draws, dtype: torch.dtype = torch.float32) -> Tensor:
-        """Return a training batch: flipped and shifted as drawn, normalised."""
+        """Return a training batch: brightened, flipped and shifted as drawn, normalised."""
+        if draws.brightness is not None:
+            pixels = _brightened(pixels, draws.brightness.to(pixels.device))
         chunk = self._chunk_size(pixels)
         drawn = (numbers.to(pixels.device).split(chunk) for numbers in (draws.dy, draws.dx, draws.flip))
         chunks = zip(pixels.split(chunk), *drawn, strict=True)
@@ -122,6 +129,11 @@ def generic(height: int, width: int, channels: int) -> Transform:
     if channels == 3:
         return Transform((0.485, 0.456, 0.406), (0.229, 0.224, 0.225), pad=pad, flip=True)
     return Transform((0.5,) * channels, (0.25,) * channels, pad=pad)
+
+
+def _brightened(pixels: Tensor, factors: Tensor) -> Tensor:
+    """Multiply the pixels of each image by its factor; cut at 255 and round down, as Pillow does."""
+    return (pixels * factors.view(-1, 1, 1, 1)).clamp_(max=255).to(torch.uint8)
 
 
 def _flip(pixels: Tensor, flip: Tensor) -> Tensor:

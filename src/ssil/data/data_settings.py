@@ -37,6 +37,9 @@ class DataSettings(Settings, group="Data"):
     augment: Literal["crop", "shift", "none"] | None = setting(
         None, "training views of image files: random resized crops, small shifts, or none of these"
     )
+    brightness: float | None = setting(
+        None, "jitter the brightness of training images by up to this part, e.g. 0.25", gt=0, le=1
+    )
     validation: float = setting(
         0.0, "test on this part of the training images, for choosing settings", alias="validate", ge=0, lt=1
     )

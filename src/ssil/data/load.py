@@ -79,6 +79,8 @@ def load(settings: DataSettings, threads: int | None = None, on_progress: Progre
     """
     dataset = _from_image_files(settings, threads or default_threads(), on_progress)
     dataset = dataset or _for_weights(_from_pixels(settings), settings)
+    if settings.brightness:
+        dataset = replace(dataset, transform=replace(dataset.transform, brightness=settings.brightness))
     return imbalanced(dataset, settings.least, settings.split_seed or 0) if settings.least else dataset
 
 

@@ -80,6 +80,8 @@ class TrainingSettings(Settings, group="Training", resolved=True):
     momentum: float | None = setting(None, "of SGD", ge=0, lt=1)
     weight_decay: float | None = setting(None, "of SGD", ge=0, le=LARGEST_RATE)
     new_head_init: Literal["default", "zero"] | None = setting(None, "how rows of new classes start")
+    later_milestones: tuple[Positive, ...] | None = setting(None, "milestones of the tasks after the first")
+    later_weight_decay: float | None = setting(None, "of the tasks after the first", ge=0, le=LARGEST_RATE)
 
     @model_validator(mode="after")
     def _one_way_to_give_epochs(self) -> Self:

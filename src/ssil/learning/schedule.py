@@ -60,13 +60,26 @@ class Training:
     """The head's rows of new classes: PyTorch's linear initialisation, or zero (see `LinearHead`)."""
     increments: int | None = None
     """T, the number of increments of the stream; None if the number of tasks is not known."""
+    later_milestones: tuple[int, ...] | None = None
+    """Milestones of each task after the first; None for `milestones`, scaled to the epochs of later tasks."""
+    later_weight_decay: float | None = None
+    """Weight decay of each task after the first; None for `weight_decay`."""
 
     def __post_init__(self) -> None:
-        if isinstance(self.lr, tuple) and len(self.lr) != len(self.milestones) + 1:
-            raise UserError(
-                f"lr: {list(self.lr)} has {len(self.lr)} values for {len(self.milestones)} milestones; "
-                f"give one number, or one more value than milestones"
-            )
+        for milestones in (self.milestones, self.later_milestones):
+            if isinstance(self.lr, tuple) and milestones is not None and len(self.lr) != len(milestones) + 1:
+                raise UserError(
+                    f"lr: {list(self.lr)} has {len(self.lr)} values for {len(milestones)} milestones; "
+                    f"give one number, or one more value than milestones"
+                )
+
+    def stated(self) -> dict[str, Any]:
+        """Return the settings as records state them: those that came later only if they are given.
+
+        >>> "later_milestones" in Training().stated(), Training(later_weight_decay=2e-4).stated()["later_weight_decay"]
+        (False, 0.0002)
+        """
+        return {name: value for name, value in asdict(self).items() if name not in _CAME_LATER or value is not None}
 
     @property
     def replay(self) -> int:
@@ -83,9 +96,16 @@ class Training:
         """Return the schedule of a task, counted from 1. Milestones are scaled to the epochs of later tasks."""
         epochs = self.epochs if task == 1 or self.later_epochs is None else self.later_epochs
         milestones = scale_milestones(self.milestones, self.epochs, epochs)
+        if task > 1 and self.later_milestones is not None:
+            milestones = self.later_milestones
         lrs = self.lr if isinstance(self.lr, tuple) else _decayed(self.lr, self.decay, len(milestones))
         divisor = task if self.lr_by_task else 1
-        return Schedule(epochs, tuple(lr / divisor for lr in lrs), milestones, self.momentum, self.weight_decay)
+        weight_decay = self.weight_decay if task == 1 else self._later_weight_decay
+        return Schedule(epochs, tuple(lr / divisor for lr in lrs), milestones, self.momentum, weight_decay)
+
+    @property
+    def _later_weight_decay(self) -> float:
+        return self.weight_decay if self.later_weight_decay is None else self.later_weight_decay
 
     def tuning(
         self, epochs: int, of: int, lr: float, milestones: tuple[int, ...] = (), wanted: int | None = None
@@ -104,7 +124,12 @@ class Training:
         """
         length = wanted or max(1, round(epochs * (self.later_epochs or self.epochs) / of))
         lrs = _decayed(lr, self.decay, len(milestones))
-        return Schedule(length, lrs, scale_milestones(milestones, epochs, length), self.momentum, self.weight_decay)
+        scaled = scale_milestones(milestones, epochs, length)
+        return Schedule(length, lrs, scaled, self.momentum, self._later_weight_decay)
+
+
+_CAME_LATER = ("later_milestones", "later_weight_decay")
+"""The settings that records of older versions do not state."""
 
 
 def _decayed(lr: float, decay: float, times: int) -> tuple[float, ...]:
@@ -128,8 +153,9 @@ def scale_settings(settings: Mapping[str, Any], epochs: int, wanted: int) -> dic
     {'lr': 0.1, 'milestones': (4, 8), 'later_epochs': 5}
     """
     scaled = dict(settings)
-    if scaled.get("milestones") is not None:
-        scaled["milestones"] = scale_milestones(tuple(scaled["milestones"]), epochs, wanted)
+    for name in ("milestones", "later_milestones"):
+        if scaled.get(name) is not None:
+            scaled[name] = scale_milestones(tuple(scaled[name]), epochs, wanted)
     if scaled.get("later_epochs") is not None:
         scaled["later_epochs"] = max(1, round(scaled["later_epochs"] * wanted / epochs))
     return scaled
@@ -154,6 +180,7 @@ def override_settings(base: Mapping[str, Any], changes: Mapping[str, Any]) -> di
     """Return the training settings `base` with `changes`.
 
     If the epochs change, milestones and later epochs that are not in `changes` are scaled, `Training`'s defaults too.
+    Milestones of later tasks follow the later epochs.
 
     >>> override_settings({"lr": 0.5}, {"epochs": 10})
     {'lr': 0.5, 'epochs': 10, 'milestones': (4, 8)}
@@ -161,7 +188,20 @@ def override_settings(base: Mapping[str, Any], changes: Mapping[str, Any]) -> di
     merged = {**base, **changes}
     if "epochs" in changes:
         before = {**asdict(Training()), **base}
-        follow = {name: before[name] for name in ("milestones", "later_epochs") if name not in changes}
+        names = ("milestones", "later_epochs", "later_milestones")
+        follow = {name: before[name] for name in names if name not in changes}
         scaled = scale_settings(follow, before["epochs"], changes["epochs"])
         merged.update({name: value for name, value in scaled.items() if value is not None})
-    return merged
+    return merged | scale_later_milestones(base, changes)
+
+
+def scale_later_milestones(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the milestones of later tasks in `base`, scaled to the later epochs in `changes`; nothing if none change.
+
+    >>> scale_later_milestones({"later_epochs": 170, "later_milestones": (80, 120)}, {"later_epochs": 17})
+    {'later_milestones': (8, 12)}
+    """
+    if base.get("later_milestones") is None or "later_milestones" in changes or "later_epochs" not in changes:
+        return {}
+    before = base.get("later_epochs") or base.get("epochs") or Training.epochs
+    return {"later_milestones": scale_milestones(base["later_milestones"], before, int(changes["later_epochs"]))}
