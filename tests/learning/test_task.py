@@ -112,7 +112,7 @@ def test_a_run_may_stop_at_every_step(name: str, options: dict[str, Any], epochs
             break
         except KeyboardInterrupt:
             stops += 1
-    assert stops == undisturbed.count
+    assert stops == undisturbed.count + 1  # a run may also stop between its two tasks
     assert tiny_runs.timeless(record) == tiny_runs.timeless(whole)
     assert equal(tiny_runs.tensors(tmp_path / "stopped"), tiny_runs.tensors(tmp_path / "whole"))
     for file in sorted((tmp_path / "whole").rglob("arrays/*")):

@@ -66,6 +66,11 @@ class _Writes(TorchDispatchMode):
         self.written = list[torch.UntypedStorage]()  # kept, so that no other tensor gets the same address
         self.counts = Counter[int]()
 
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        """Return False: otherwise PyTorch imports its compiler, which takes a second."""
+        return False
+
     def count(self, tensor: Tensor) -> int:
         """Return how often a tensor was written to."""
         return self.counts[tensor.untyped_storage()._cdata]
