@@ -1,6 +1,6 @@
 """How fast a model names images: `ssil predict` by ONNX Runtime against the same by PyTorch, side by side in one run.
 
-python benchmarks/predict.py [--images 1000] [--rounds 5]
+python benchmarks/predict.py [--images 1000] [--rounds 5] [--network efficientnet_lite0]
 python benchmarks/predict.py --startup [--rounds 8]
 
 A folder holds images as large as the network's users have them: 64 pixels (half PNG, half JPEG) for a ResNet-18 at 64
@@ -21,7 +21,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import redirect_stdout
 from functools import partial
 from io import BytesIO
@@ -33,28 +33,30 @@ from typing import NamedTuple
 import numpy as np
 from PIL import Image
 
-from ssil.classifier.classifier_settings import make_settings
+from ssil.classifier.classifier_settings import make_settings, with_weights_settings
 from ssil.classifier.exported_model import Predictor, load_predictor
 from ssil.classifier.images import load_images
 from ssil.classifier.model_directory import ModelDirectory
 from ssil.classifier.model_files import read_checked_json, write_checked_json
 from ssil.classifier.prediction_inputs import read_inputs
 from ssil.classifier.update import update
+from ssil.nn.first_weights import find_first_weights, read_first_weights
 
 
 class Case(NamedTuple):
-    """A network, the size at which it sees images, the size of the images in the folder, and their formats."""
+    """A network, the size at which it sees images, the size of the images in the folder, their formats, its weights."""
 
     backbone: str
     size: int
     width: int
     height: int
     suffixes: tuple[str, ...]
+    init: str | None = None
 
 
 CASES = (
     Case("resnet18", 64, 64, 64, ("png", "jpg")),
-    Case("efficientnet_lite0", 224, 500, 375, ("jpg",)),
+    Case("efficientnet_lite0", 224, 500, 375, ("jpg",), "efficientnet_lite0"),
 )
 
 
@@ -73,10 +75,13 @@ def photos(folder: Path, case: Case, images: int) -> Path:
 def publish(folder: Path, case: Case, images: Path) -> Path:
     """A model of ten classes; how well it knows them does not matter."""
     given = {"backbone": case.backbone, "image_size": case.size, "epochs": 1, "method": "eeil"}
+    weights = find_first_weights(case.init) if case.init else None
+    settings = make_settings(with_weights_settings({**given, "freeze": weights is not None}, weights))
     arrived, _ = load_images(str(images))
+    made = update(None, settings, arrived, init=read_first_weights(weights) if weights else None)
     directory = ModelDirectory(folder)
     with directory.locked():
-        problem = directory.publish(update(None, make_settings(given), arrived).classifier, [{}]).onnx_problem
+        problem = directory.publish(made.classifier, [{}]).onnx_problem
     assert problem is None, problem
     return folder
 
@@ -104,9 +109,9 @@ def answer(predictor: Predictor, images: Path) -> None:
                 print(prediction)
 
 
-def compare(root: Path, images: int, rounds: int) -> None:
+def compare(root: Path, cases: Sequence[Case], images: int, rounds: int) -> None:
     print("| network | images a second, PyTorch | ONNX Runtime | ratio |\n|---|---|---|---|")
-    for case in CASES:
+    for case in cases:
         folder = photos(root / case.backbone / "images", case, images)
         few = photos(root / case.backbone / "few", case, 20)
         model = publish(root / case.backbone / "model", case, few)
@@ -148,12 +153,14 @@ def main() -> None:
     parser.add_argument("--images", type=int, default=1000)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--startup", action="store_true")
+    parser.add_argument("--network", choices=[case.backbone for case in CASES], help="this one alone")
     arguments = parser.parse_args()
     with TemporaryDirectory() as folder:
         if arguments.startup:
             startup(Path(folder), arguments.rounds)
         else:
-            compare(Path(folder), arguments.images, arguments.rounds)
+            chosen = [case for case in CASES if arguments.network in (None, case.backbone)]
+            compare(Path(folder), chosen, arguments.images, arguments.rounds)
 
 
 if __name__ == "__main__":

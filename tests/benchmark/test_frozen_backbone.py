@@ -143,6 +143,21 @@ def test_features_are_computed_once_for_all_that_share_them(
     assert len(list(cache_dir().glob("features-*"))) == 6
 
 
+def test_features_of_each_runtime_have_a_cache_of_their_own(
+    dataset: Path, init: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They differ by rounding alone."""
+    by_onnx = set_up(tiny_runs.config(dataset, **settings(init))).context
+    monkeypatch.setattr(ExecutionContext, "prefers_onnx", False)
+    by_torch = set_up(tiny_runs.config(dataset, **settings(init))).context
+    assert len(list(cache_dir().glob("features-*-train.npz"))) == 2
+    found, wanted = (
+        context.transform.test(context.samples.images.fetch(torch.arange(sum(IMAGES))), torch.float32)
+        for context in (by_onnx, by_torch)
+    )
+    torch.testing.assert_close(found, wanted, rtol=0, atol=1e-5 * float(wanted.abs().max()))
+
+
 def test_a_frozen_run_is_another_run(dataset: Path, init: str, tmp_path: Path) -> None:
     run(tiny_runs.config(dataset, **settings(init), out=tmp_path / "run"))
     with pytest.raises(UserError, match=r"other settings \(freeze: True there, None here\)"):

@@ -11,7 +11,7 @@ import pytest
 from onnx import TensorProto, helper
 
 from ssil.classifier import onnx_export
-from ssil.classifier.exported_model import Predictor, load_predictor, open_session, run_in_batches
+from ssil.classifier.exported_model import Predictor, load_predictor, open_session, run_views
 from ssil.classifier.model_directory import ModelDirectory
 from ssil.classifier.model_files import read_checked_json, write_checked_json
 from ssil.classifier.model_verification import verify_model
@@ -80,8 +80,8 @@ def test_onnx_runtime_predicts_as_pytorch(model: Path) -> None:
 def test_results_depend_neither_on_threads_nor_on_the_batch(model: Path) -> None:
     assert answers(load_predictor(model, threads=1)) == answers(load_predictor(model, threads=2))
     session = open_session((model / VERSION / "model.onnx").read_bytes(), 1)
-    one_by_one = np.concatenate([run_in_batches(session, view[None])[0] for view in VIEWS])
-    assert np.allclose(one_by_one, run_in_batches(session, VIEWS)[0], rtol=0, atol=1e-5)
+    one_by_one = np.concatenate([run_views(session, view[None])[0] for view in VIEWS])
+    assert np.allclose(one_by_one, run_views(session, VIEWS)[0], rtol=0, atol=1e-5)
 
 
 def test_a_version_without_the_file_is_predicted_by_pytorch(model: Path) -> None:

@@ -1,5 +1,6 @@
 """Evaluation in batches, and features that are computed once for class means and herding."""
 
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,9 +12,12 @@ import tiny_runs
 from ssil.benchmark.run_setup import RunSetup, set_up
 from ssil.benchmark.runner import run
 from ssil.learning import execution
+from ssil.learning.distributed import SingleDevice
 from ssil.learning.execution import ExecutionContext, evaluation_batches
 from ssil.learning.model_state import initial_network
+from ssil.nn import onnx_backbone
 from ssil.nn.network import Network, Output
+from ssil.nn.onnx_backbone import OnnxBackbone
 
 
 @pytest.fixture
@@ -89,3 +93,30 @@ def test_herding_needs_no_feature_that_the_class_means_had(tmp_path: Path, evalu
     data = tiny_runs.patterns(tmp_path / "patterns.npz", [5] * 6)
     run(tiny_runs.config(data, method="icarl", tasks=2, selection="herding", memory=12))
     assert [len(indices) for indices in evaluated] == [15, 15 + 12]  # the task's images, and 12 exemplars
+
+
+def by_onnx(context: ExecutionContext, network: Network) -> bool:
+    return isinstance(context.feature_network(network, context.samples).backbone, OnnxBackbone)
+
+
+class BFloat16(SingleDevice):
+    """A CPU in mixed precision."""
+
+    def autocast(self) -> AbstractContextManager[None]:
+        return torch.autocast("cpu", torch.bfloat16)
+
+
+def test_frozen_features_come_from_onnx_runtime_on_a_cpu_in_single_precision(plan: RunSetup) -> None:
+    context, network = plan.context, untrained(plan)
+    assert by_onnx(context, network)
+    assert not by_onnx(replace(context, dtype=torch.float64), network.clone().double())
+    assert not by_onnx(replace(context, fabric=BFloat16("cpu")), network)
+    assert not by_onnx(replace(context, fabric=SingleDevice("meta")), network)
+
+
+def test_a_backbone_that_cant_be_exported_stays_in_pytorch(plan: RunSetup, monkeypatch: pytest.MonkeyPatch) -> None:
+    context, network = plan.context, untrained(plan)
+    monkeypatch.setattr(onnx_backbone, "in_onnx_runtime", lambda network, shape: None)
+    computing = context.feature_network(network, context.samples)
+    assert computing.backbone is network.backbone
+    assert computing.head.classes == 0

@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import dataclass, replace
+from importlib.metadata import version
 from typing import Any
 
 import torch
@@ -114,16 +115,19 @@ def _with_first_weights(
     network = initial_network(configured.method, stream.tasks[0].classes, context)
     if not config.freeze:
         return stream, context
-    name = _feature_cache_name(config, configured, dataset, context.fabric.device)
+    name = _feature_cache_name(config, configured, dataset, context)
     context, test = context.frozen(network, stream.test, name, on_features)
     return replace(stream, train=context.samples, test=test), context
 
 
-def _feature_cache_name(config: RunConfig, configured: ConfiguredMethod, dataset: Dataset, device: torch.device) -> str:
+def _feature_cache_name(
+    config: RunConfig, configured: ConfiguredMethod, dataset: Dataset, context: ExecutionContext
+) -> str:
     """Return the cache's name for frozen features: a checksum of all that decides their bits."""
     recorded = recorded_settings(config, configured, None)
     settings = sorted((name, value) for name, value in recorded.items() if name in FEATURE_SETTINGS)
-    machine = torch.__version__, device.type, torch.get_num_threads()
+    onnx = (version("onnxruntime"),) if context.prefers_onnx else ()
+    machine = torch.__version__, context.device.type, torch.get_num_threads(), *onnx
     decisive = dataset.fingerprint, dataset.transform, configured.method.final_relu, settings, machine
     return f"features-{checksum(repr(decisive).encode(), 16)}"
 

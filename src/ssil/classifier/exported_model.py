@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from onnx import AttributeProto, ModelProto, TensorProto
-from onnxruntime import InferenceSession, SessionOptions
+from onnxruntime import InferenceSession
 
 from ssil.classifier.classifier_settings import make_settings
 from ssil.classifier.model_files import read_checked, read_checked_json, text
@@ -19,18 +19,15 @@ from ssil.classifier.versions import ONNX, VersionedDirectory
 from ssil.core.cpu import usable_cores
 from ssil.core.errors import UserError, one_line
 from ssil.core.model_layout import MODEL
+from ssil.core.onnx_session import cpu_session, run_in_batches
 from ssil.data.decode import Pixels
 from ssil.data.image_index import Preprocessing
 
 INPUT, SCORES, PROBABILITIES = "images", "scores", "probabilities"
 """The names of the input and the outputs."""
-BATCH_PIXELS = 16 * 64 * 64
-"""Pixels of a batch at most: with EfficientNet-Lite0, batches of one image are faster than larger ones."""
 DOMAINS = ("", "ai.onnx")
 """Of ONNX's own operators."""
 SUBGRAPHS = (AttributeProto.GRAPH, AttributeProto.GRAPHS)
-FATAL = 4
-"""The level from which on ONNX Runtime writes to standard error; all else it raises."""
 
 
 class Prediction(NamedTuple):
@@ -112,18 +109,10 @@ def _read(folder: Path, number: int) -> ExportedVersion | None:
 
 
 def open_session(content: bytes, threads: int, name: str = ONNX) -> InferenceSession:
-    """Return a session of a checked ONNX file; raise UserError if it is none, or not to be trusted.
-
-    Results don't depend on the number of threads. Waiting threads sleep: spinning, they would take twice the time of
-    the processor while images are decoded beside them.
-    """
-    options = SessionOptions()
-    options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
-    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-    options.log_severity_level = FATAL
+    """Return a session of a checked ONNX file; raise UserError if it is none, or not to be trusted."""
     try:
         refuse_unusual_graph(ModelProto.FromString(content))
-        session = InferenceSession(content, options, providers=["CPUExecutionProvider"])
+        session = cpu_session(content, threads)
         _check_interface(session)
     except Exception as error:  # ONNX Runtime and protobuf raise many types
         raise UserError(
@@ -155,11 +144,9 @@ def _check_interface(session: InferenceSession) -> None:
         raise ValueError(f"it maps {inputs} to {outputs}")
 
 
-def run_in_batches(session: InferenceSession, views: Pixels) -> tuple[NDArray[np.floating], NDArray[np.floating]]:
+def run_views(session: InferenceSession, views: Pixels) -> tuple[NDArray[np.floating], NDArray[np.floating]]:
     """Return the scores and the probabilities (N, classes) of images (N, S, S, C); there must be one image or more."""
-    size = max(1, BATCH_PIXELS // (views.shape[1] * views.shape[2]))
-    parts = [session.run([SCORES, PROBABILITIES], {INPUT: views[at : at + size]}) for at in range(0, len(views), size)]
-    scores, probabilities = (np.concatenate(column) for column in zip(*parts, strict=True))
+    scores, probabilities = run_in_batches(session, [SCORES, PROBABILITIES], views, views.shape[1] * views.shape[2])
     return scores, probabilities
 
 
@@ -169,7 +156,7 @@ def _predict(
     if not len(views):
         return
     try:
-        scores, probabilities = run_in_batches(session, views)
+        scores, probabilities = run_views(session, views)
         if not scores.shape == probabilities.shape == (len(views), len(names)):
             raise ValueError(f"{scores.shape} scores for {len(views)} images and {len(names)} classes")
     except Exception as error:  # ONNX Runtime raises many types

@@ -140,7 +140,8 @@ class FrozenBackbone(WholeNetwork):
     def _compute(self, images: Sequence[ImageFile]) -> Iterator[Tensor]:
         count, context = len(images), execution_context(self.settings)
         samples = super().samples(images, [0] * count)
-        for indices, output in context.batched_outputs(self.network, torch.arange(count), samples):
+        network = context.feature_network(self.network, samples)
+        for indices, output in context.batched_outputs(network, torch.arange(count), samples):
             done = int(indices[-1]) + 1
             self.observer(Progress(self.network, {}), ProgressReport("features", 0, 1, done, count, done))
             yield from map(torch.clone, output.features.cpu())  # copies: a view would keep the whole batch in memory

@@ -1,26 +1,15 @@
-"""Export of a classifier to ONNX: images in, scores and probabilities out, compared with PyTorch's outputs.
-
-PyTorch has two exporters. The newer one takes 4 to 8 seconds for a ResNet-18, the older one, which follows the
-operations of one evaluation, 0.3: with it every update can publish a file. What the older one can't see is refused: a
-value of a tensor that leaves PyTorch, for example to choose a branch (`_NoPythonValues`). A batch size that became a
-constant is found by comparison at other sizes. docs/adr/0008 has the measurements.
-"""
+"""Export of a classifier to ONNX: images in, scores and probabilities out, compared with PyTorch's outputs."""
 
 import json
-import logging
-import warnings
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, redirect_stderr
+from collections.abc import Mapping
 from copy import deepcopy
-from io import BytesIO, StringIO
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import onnx
 import torch
 from onnx.checker import check_model
 from onnx.helper import set_model_props
 from torch import Tensor, nn
-from torch.overrides import TorchFunctionMode
 
 from ssil.classifier.exported_model import INPUT, PROBABILITIES, SCORES, open_session, refuse_unusual_graph
 from ssil.classifier.images import image_samples
@@ -33,24 +22,10 @@ from ssil.data.augmentation import Transform
 from ssil.data.image_index import Preprocessing
 from ssil.learning.snapshot import MAIN, Snapshot
 from ssil.nn.network import folded
+from ssil.nn.onnx_tracing import TOLERANCE, difference, first_line, traced
 
-OPSET = 18
-"""The version of ONNX's operators."""
 TRACED, COMPARED = 3, 32
 """Random images on which the export is made, and images at most on which it is compared with PyTorch."""
-CONVERSIONS = (
-    Tensor.__bool__,
-    Tensor.__int__,
-    Tensor.__float__,
-    Tensor.__index__,
-    Tensor.item,
-    Tensor.tolist,
-    Tensor.numpy,
-    Tensor.__array__,
-)
-"""By these a value leaves PyTorch."""
-TOLERANCE = 1e-4
-"""The largest difference allowed, see `_difference`."""
 
 
 class OnnxOutputs(NamedTuple):
@@ -169,56 +144,13 @@ def _black_and_white(channels: int) -> Tensor:
 
 def _graph(exported: _Exported, images: Tensor) -> onnx.ModelProto:
     """Return the model as a graph; a UserError blames the user's code, as all parts of ssil can be exported."""
-    file = BytesIO()
     try:
-        with _NoPythonValues(), torch.inference_mode():
-            exported.eval()(images)
-        with _quiet():
-            torch.onnx.export(
-                exported,
-                (images,),
-                file,  # type: ignore[arg-type]  # the older exporter takes files, unlike the newer one
-                input_names=[INPUT],
-                output_names=[SCORES, PROBABILITIES],
-                dynamic_axes={name: {0: "batch"} for name in (INPUT, SCORES, PROBABILITIES)},
-                opset_version=OPSET,
-                dynamo=False,
-            )
-        model = onnx.load_from_string(file.getvalue())
+        model = traced(exported, images, INPUT, (SCORES, PROBABILITIES))
         refuse_unusual_graph(model)
     except Exception as error:  # torch raises many types
         cure = "use operations that ONNX has in backbone, head and scorer, the same ones for all images"
-        raise UserError(f"export: PyTorch can't turn this model into ONNX ({_reason(error)}); {cure}") from error
+        raise UserError(f"export: PyTorch can't turn this model into ONNX ({first_line(error)}); {cure}") from error
     return model
-
-
-class _NoPythonValues(TorchFunctionMode):
-    """Raises ValueError where a tensor becomes a number, a truth value or an array, which would be a constant."""
-
-    def __torch_function__(
-        self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
-    ) -> Any:
-        if func in CONVERSIONS:
-            raise ValueError("the value of a tensor decides what is computed")
-        return func(*args, **(kwargs or {}))
-
-
-def _reason(error: BaseException) -> str:
-    """Return the first line of the original error; PyTorch wraps it in advice to its own developers."""
-    return _reason(error.__cause__) if error.__cause__ else str(error).strip().partition("\n")[0]
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """Suppress logs, warnings, and the graph that PyTorch prints before an error."""
-    disabled = logging.root.manager.disable
-    logging.disable()
-    try:
-        with warnings.catch_warnings(), redirect_stderr(StringIO()):
-            warnings.simplefilter("ignore")
-            yield
-    finally:
-        logging.disable(disabled)
 
 
 def _content(model: onnx.ModelProto, metadata: Mapping[str, str]) -> bytes:
@@ -246,20 +178,5 @@ def _compare(content: bytes, images: Tensor, expected: OnnxOutputs) -> None:
     for batch in (1, len(images)):
         outputs = session.run(OnnxOutputs._fields, {INPUT: images[:batch].numpy()})
         for name, found, whole in zip(OnnxOutputs._fields, outputs, expected, strict=True):
-            if not (gap := _difference(torch.from_numpy(found), whole[:batch])) <= TOLERANCE:
+            if not (gap := difference(torch.from_numpy(found), whole[:batch])) <= TOLERANCE:
                 raise ExportDiffersError(f"{name} of ONNX Runtime and PyTorch differ by {gap:.1e}")
-
-
-def _difference(found: Tensor, expected: Tensor) -> float:
-    """Return the largest difference, relative to the largest value if that is above 1; infinities and NaN must agree.
-
-    >>> _difference(torch.tensor([-torch.inf, 3.0]), torch.tensor([-torch.inf, 4.0]))
-    0.25
-    >>> _difference(torch.tensor([0.0, 3.0]), torch.tensor([-torch.inf, 3.0]))
-    inf
-    """
-    if found.shape != expected.shape:
-        return torch.inf
-    same = (found == expected) | (found.isnan() & expected.isnan())
-    largest = expected.where(expected.isfinite(), 0).abs().amax().clamp(min=1)
-    return float(((found - expected).abs().masked_fill(same, 0) / largest).amax())

@@ -108,6 +108,27 @@ class ExecutionContext:
             return features
         return self.last_features.get(indices)
 
+    @property
+    def prefers_onnx(self) -> bool:
+        """Whether ONNX Runtime computes features of frozen backbones that can be exported: on CPUs, in float32."""
+        if self.device.type != "cpu" or self.dtype != torch.float32:
+            return False
+        with self.fabric.autocast():
+            return not torch.is_autocast_enabled("cpu")
+
+    def feature_network(self, network: Network, samples: Samples) -> Network:
+        """Return what computes a frozen network's features of these samples, without logits.
+
+        That is ONNX Runtime if `prefers_onnx` and the backbone can be exported, else PyTorch: never what happens to be
+        faster now, as their features differ by rounding.
+        """
+        if not self.prefers_onnx:
+            return network.headless()
+        from ssil.nn.onnx_backbone import in_onnx_runtime  # which most commands need not import
+
+        shape = self.transform.input_shape(*samples.images.shape[:2])
+        return in_onnx_runtime(network, (samples.images.shape[2], *shape)) or network.headless()
+
     def frozen(
         self, network: Network, test: Samples, name: str, on_progress: Callable[[int, int], None] | None = None
     ) -> tuple[Self, Samples]:
@@ -140,8 +161,8 @@ class ExecutionContext:
         everything = torch.arange(len(samples))
 
         def features(indices: Tensor) -> Tensor:
-            parts = list[Tensor]()
-            for batch, output in self.batched_outputs(network, indices, samples):
+            parts, computing = list[Tensor](), self.feature_network(network, samples)
+            for batch, output in self.batched_outputs(computing, indices, samples):
                 parts.append(output.features.cpu())
                 report(samples, int(batch[-1]) + 1)
             return torch.cat(parts)
