@@ -65,7 +65,7 @@ def changed(model: Path, change: Callable[[onnx.ModelProto], object]) -> None:
 
 def answers(predictor: Predictor, top: int = 3) -> list[tuple[str, list[str], list[float]]]:
     found = predictor.predict(NAMES, VIEWS, top)
-    return [(name, [label for label, _ in ranking], [p for _, p in ranking]) for name, ranking in found]
+    return [(name, [label for label, _ in ranking], [p for _, p in ranking]) for name, ranking, _ in found]
 
 
 def test_onnx_runtime_predicts_as_pytorch(model: Path) -> None:

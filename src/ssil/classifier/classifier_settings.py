@@ -1,7 +1,9 @@
 """The settings of a classifier: the options of `ssil learn` and the parameters of the scikit-learn estimator."""
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from pydantic import Field
 
 from ssil.core.errors import UserError
 from ssil.core.network_input import GREY_MEAN, GREY_STD, NetworkInput
@@ -47,6 +49,9 @@ class ClassifierSettings(Settings):
     later_epochs: Positive = setting(20, "of each later update")
     batch: Positive = setting(32, "new images in a mini-batch")
     lr: Rate = setting(0.05, "learning rate")
+    unknown_loss: Annotated[float, Field(ge=0, le=50)] = setting(
+        5.0, "percent of known images that may be called unknown; 0: no image is ever unknown"
+    )
     seed: int = setting(0, "of first weights, exemplars, batches", ge=0)
 
     input: NetworkInput | None = setting(None, "what the first weights need of images", fixed=True, hidden=True)

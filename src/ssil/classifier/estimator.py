@@ -170,6 +170,17 @@ class IncrementalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         predicted: NDArray[Any] = self.classes_[best]
         return predicted
 
+    def is_unknown(self, X: ImagesLike) -> NDArray[np.bool_]:
+        """Return for each image whether it is probably of no known class; `predict` names a known one all the same.
+
+        About `unknown_loss` percent of the images of known classes are called unknown too. No image is if fewer than
+        100 / `unknown_loss` images could be held out.
+        """
+        check_is_fitted(self, "classifier_")
+        with _invalid_input():
+            predictions = predict(self.classifier_, list(encoded(X)), top=1)
+            return np.array([prediction.unknown for prediction in predictions], dtype=bool)
+
     def predict_proba(self, X: ImagesLike) -> NDArray[np.float64]:
         """Return probabilities: one row per image, one column per class in the order of `classes_`."""
         check_is_fitted(self, "classifier_")

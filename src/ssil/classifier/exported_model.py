@@ -15,7 +15,8 @@ from onnxruntime import InferenceSession
 
 from ssil.classifier.classifier_settings import make_settings
 from ssil.classifier.model_files import read_checked, read_checked_json, text
-from ssil.classifier.versions import ONNX, VersionedDirectory
+from ssil.classifier.unknown import are_unknown, checked_threshold
+from ssil.classifier.versions import ONNX, THRESHOLD, VersionedDirectory
 from ssil.core.cpu import usable_cores
 from ssil.core.errors import UserError, one_line
 from ssil.core.model_layout import MODEL
@@ -36,6 +37,8 @@ class Prediction(NamedTuple):
     name: str
     """The image's name."""
     ranking: tuple[tuple[str, float], ...]
+    unknown: bool = False
+    """Whether the image is probably of no known class."""
 
 
 class Predictor(NamedTuple):
@@ -56,6 +59,8 @@ class ExportedVersion(NamedTuple):
     preprocessing: Preprocessing
     path: Path
     content: bytes
+    threshold: float | None
+    """Of unknown images, see `are_unknown`."""
 
 
 def load_predictor(
@@ -72,7 +77,7 @@ def load_predictor(
     if not (exported := read_exported(folder, number)):
         return _torch_predictor(folder, number, trusted, threads)
     session = open_session(exported.content, threads or usable_cores(), str(exported.path))
-    return Predictor(exported.preprocessing, partial(_predict, session, exported.class_names))
+    return Predictor(exported.preprocessing, partial(_predict, session, exported.class_names, exported.threshold))
 
 
 def _torch_predictor(folder: Path, number: int | None, trusted: Collection[str], threads: int | None) -> Predictor:
@@ -100,12 +105,13 @@ def _read(folder: Path, number: int) -> ExportedVersion | None:
     try:
         preprocessing = make_settings(description["settings"]).preprocessing()
         names = tuple(map(text, description["classes"]["names"]))
+        threshold = checked_threshold(description.get(THRESHOLD))
         content = read_checked(folder / ONNX, text(digest), "restore it, or roll back")
     except UserError:
         raise
     except Exception as error:  # of any type: the file may be made to cause it
         raise UserError(f"model: {path} is not what it should be ({one_line(error)})") from None
-    return ExportedVersion(number, names, preprocessing, folder / ONNX, content)
+    return ExportedVersion(number, names, preprocessing, folder / ONNX, content, threshold)
 
 
 def open_session(content: bytes, threads: int, name: str = ONNX) -> InferenceSession:
@@ -151,7 +157,12 @@ def run_views(session: InferenceSession, views: Pixels) -> tuple[NDArray[np.floa
 
 
 def _predict(
-    session: InferenceSession, names: Sequence[str], image_names: Sequence[str], views: Pixels, top: int
+    session: InferenceSession,
+    names: Sequence[str],
+    threshold: float | None,
+    image_names: Sequence[str],
+    views: Pixels,
+    top: int,
 ) -> Iterator[Prediction]:
     if not len(views):
         return
@@ -162,5 +173,6 @@ def _predict(
     except Exception as error:  # ONNX Runtime raises many types
         raise UserError(f"model: its {ONNX} is not what it should be ({one_line(error)}); roll back") from None
     order = np.argsort(-scores, axis=1, kind="stable")[:, :top]
-    for image, labels, row in zip(image_names, order.tolist(), probabilities, strict=True):
-        yield Prediction(image, tuple((names[label], float(row[label])) for label in labels))
+    unknown = are_unknown(scores, threshold).tolist()
+    for image, labels, row, strange in zip(image_names, order.tolist(), probabilities, unknown, strict=True):
+        yield Prediction(image, tuple((names[label], float(row[label])) for label in labels), strange)

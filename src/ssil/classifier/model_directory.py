@@ -19,7 +19,8 @@ from ssil.classifier.classifier_settings import ClassifierSettings, make_setting
 from ssil.classifier.image_file import ImageFile, ImagesByClass
 from ssil.classifier.onnx_export import try_export
 from ssil.classifier.prediction import Classifier, execution_context
-from ssil.classifier.versions import COUNTED, EXEMPLARS, HOLDOUT, IMAGES, ONNX, History, VersionedDirectory
+from ssil.classifier.unknown import checked_threshold
+from ssil.classifier.versions import COUNTED, EXEMPLARS, HOLDOUT, IMAGES, ONNX, THRESHOLD, History, VersionedDirectory
 from ssil.core import __version__
 from ssil.core.classes import ClassTable
 from ssil.core.errors import UserError, one_line
@@ -86,7 +87,8 @@ class ModelDirectory(VersionedDirectory):
         if not 0 < temperature < math.inf:
             raise ValueError(f"temperature {temperature}")
         counted = model_files.digests_by_class(description.get(COUNTED, ()), classes.seen)
-        classifier = Classifier(settings, snapshot, exemplars, holdout, counted, temperature)
+        threshold = checked_threshold(description.get(THRESHOLD))
+        classifier = Classifier(settings, snapshot, exemplars, holdout, counted, temperature, threshold)
         return ModelVersion(number, classifier, history)
 
     def publish_change(self, parent: ModelVersion | None, classifier: Classifier, **change: Any) -> ModelVersion:
@@ -131,6 +133,7 @@ class ModelDirectory(VersionedDirectory):
             "weights": checksum(weights),
             **({"onnx": checksum(exported)} if exported else {}),
             "temperature": classifier.temperature,
+            THRESHOLD: classifier.threshold,
             EXEMPLARS: exemplars,
             HOLDOUT: holdout,
             **({COUNTED: classifier.counted} if classifier.counted else {}),

@@ -61,6 +61,7 @@ def export_classifier(classifier: Classifier, version: int) -> bytes:
         "size": str(preprocessing.size),
         "centre": json.dumps(preprocessing.centre),
         "interpolation": preprocessing.interpolation,
+        "unknown_below": json.dumps(classifier.threshold),
     }
     images, transform = comparison_images(classifier), make_transform(preprocessing)
     return export(classifier.snapshot, transform, images, classifier.temperature, metadata)
@@ -76,8 +77,8 @@ def export(
     """Return normalisation, network and main scorer as the content of one ONNX file, for batches of any size.
 
     The input `images` is uint8 (N, size, size, channels), the outputs `scores` and `probabilities` are (N, classes).
-    The names of the classes are added to `metadata` as `class_names`, a JSON list. (A threshold below which an image
-    is unknown would be another entry.)
+    The names of the classes are added to `metadata` as `class_names`, a JSON list. Of a classifier, `unknown_below`
+    is the highest score above the mean score below which an image is unknown, or null.
 
     Args:
         snapshot: The model.

@@ -10,6 +10,7 @@ from ssil.classifier.exported_model import Prediction
 from ssil.classifier.image_file import ImageFile, ImagesByClass
 from ssil.classifier.images import image_samples
 from ssil.classifier.temperature_scaling import TemperatureScaled
+from ssil.classifier.unknown import are_unknown
 from ssil.core.classes import ClassTable
 from ssil.core.randomness import Randomness
 from ssil.core.samples import Samples
@@ -36,6 +37,8 @@ class Classifier:
     """For each class the checksums of the images in its statistics, if the method keeps no images but adds them up."""
     temperature: float = 1.0
     """Scores are divided by it before they become probabilities."""
+    threshold: float | None = None
+    """An image whose highest score is above the mean of its scores by less is unknown; None if no image ever is."""
 
     @property
     def calibrated(self) -> Snapshot:
@@ -68,8 +71,11 @@ def _predict(classifier: Classifier, samples: Samples, image_names: Sequence[str
         scores = snapshot.scores(output)
         order = scores.topk(min(top, len(names))).indices
         probabilities = scorer.probabilities(scores).gather(1, order)
-        for index, row, labels in zip(part.tolist(), probabilities.tolist(), order.tolist(), strict=True):
-            yield Prediction(image_names[index], tuple((names[c], p) for c, p in zip(labels, row, strict=True)))
+        unknown = are_unknown(scores.cpu().numpy(), classifier.threshold)
+        found = zip(part.tolist(), probabilities.tolist(), order.tolist(), unknown.tolist(), strict=True)
+        for index, row, labels, strange in found:
+            ranking = tuple((names[c], p) for c, p in zip(labels, row, strict=True))
+            yield Prediction(image_names[index], ranking, strange)
 
 
 def execution_context(

@@ -19,6 +19,7 @@ from ssil.classifier.image_file import ImageFile, ImagesByClass, LabelledImages
 from ssil.classifier.prediction import Classifier
 from ssil.classifier.temperature_scaling import fit_temperature
 from ssil.classifier.tuning import tuned_method
+from ssil.classifier.unknown import fit_threshold
 from ssil.core.classes import ClassTable
 from ssil.core.errors import UserError
 from ssil.core.randomness import Randomness
@@ -192,11 +193,16 @@ def _shrunk(groups: Iterable[Sequence[ImageFile]], settings: ClassifierSettings)
 
 
 def _scaled(unscaled: Classifier) -> tuple[Classifier, HoldoutResult | None, HoldoutResult | None]:
-    """Return the classifier with a fitted temperature, its result on the hold-out set, and that without temperature."""
+    """Return the classifier with a fitted temperature and threshold, its result on the hold-out set, and that without.
+
+    The threshold of unknown images is fitted to all images of the hold-out set, whatever they are taken for.
+    """
     if not any(unscaled.holdout):
         return unscaled, None, None
     scored = holdout_scores(unscaled, unscaled.holdout)
-    scaled = replace(unscaled, temperature=fit_temperature(unscaled.snapshot.scorers[MAIN], *scored))
+    threshold = fit_threshold(scored[0].numpy(), unscaled.settings.unknown_loss)
+    temperature = fit_temperature(unscaled.snapshot.scorers[MAIN], *scored)
+    scaled = replace(unscaled, temperature=temperature, threshold=threshold)
     return scaled, evaluate_scores(scaled, scored), evaluate_scores(unscaled, scored)
 
 

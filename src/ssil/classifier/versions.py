@@ -17,6 +17,8 @@ from ssil.core.model_layout import CURRENT, MODEL, VERSIONS, version_folder
 IMAGES, ONNX = "pictures", "model.onnx"
 EXEMPLARS, HOLDOUT, COUNTED = "exemplars", "quiz", "counted"
 """The keys in model.json of both kinds of kept images, and of the checksums of images that were counted."""
+THRESHOLD = "unknown_below"
+"""The key in model.json of the threshold of unknown images."""
 UNFINISHED = (f".{CURRENT}.part", f"{VERSIONS}/.*.part", f"{VERSIONS}/*/.*.part")
 """Files and folders that are being written or removed."""
 KEPT_FILE = re.compile(r"(?:[0-9a-f]{32}-)?([0-9a-f]{32})\.\w+")

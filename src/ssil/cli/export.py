@@ -65,4 +65,5 @@ def _export_anew(model: Path, version: int | None, trusted: Sequence[str]) -> "E
 
     found = ModelDirectory(model, trusted).load(version)
     content, settings = export_classifier(found.classifier, found.number), found.classifier.settings
-    return ExportedVersion(found.number, found.classifier.classes.names, settings.preprocessing(), model, content)
+    names, threshold = found.classifier.classes.names, found.classifier.threshold
+    return ExportedVersion(found.number, names, settings.preprocessing(), model, content, threshold)

@@ -189,6 +189,11 @@ def _print_summary(model: Path, published: "PublishedUpdate") -> None:
         screen.print(f"confidence is off by {entry['calibration_error']:.0f} points on average{plain}")
     if published.version.onnx_problem:
         screen.print(f"no model.onnx, so that predictions load PyTorch: {published.version.onnx_problem}", markup=False)
+    if entry["unknown_below"] is not None:
+        lost = published.version.classifier.settings.unknown_loss
+        screen.print(
+            f"images that seem to be of no known class are called unknown ({lost:g} % of the hold-out images are)"
+        )
     screen.print(f"kept in {model} (see: ssil inspect {model}; ssil predict {model} IMAGE)", markup=False)
 
 

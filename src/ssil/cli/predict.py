@@ -25,6 +25,12 @@ app = App(
 standard input. An image that can't be read gets a line of its own, and the
 exit code is 1 in the end.
 
+An image of no known class is called unknown, with the best class beside it. The
+rule is part of the model: its highest score is hardly above the mean of its
+scores, as is that of 5 % of the hold-out images (see `ssil learn
+--unknown-loss`). A model made before there was a rule, or with fewer than 20
+hold-out images, calls no image unknown. --unknown 0 names a known class always.
+
 Examples:
   ssil predict birds somebody.jpg
   ssil predict birds holiday/ --top 3 --csv > found.csv
@@ -39,7 +45,10 @@ def predict(
     /,
     *more: Annotated[str, Parameter(allow_leading_hyphen=True)],
     top: Annotated[int, Parameter(help="how many classes to name")] = 1,
-    unknown: Annotated[float, Parameter(help='say "unknown" where no class has this probability')] = 0.0,
+    unknown: Annotated[
+        float | None,
+        Parameter(help='say "unknown" where no class has this probability, instead of by the model\'s rule'),
+    ] = None,
     version: Version = None,
     threads: Annotated[int | None, Parameter(help="that compute (default: one per core)")] = None,
     trust: Trust = None,
@@ -47,7 +56,7 @@ def predict(
     csv: Annotated[bool, Parameter(negative="", show_default=False, help="print comma-separated values")] = False,
 ) -> None:
     """Classify images, with probabilities."""
-    if top < 1 or not 0 <= unknown <= 1:
+    if top < 1 or (unknown is not None and not 0 <= unknown <= 1):
         raise UserError("top: give 1 or more; unknown: give a probability from 0 to 1")
     if threads is not None and not 1 <= threads <= MAX_THREADS:
         raise UserError(f"threads: {threads} is no number of threads; give 1 to {MAX_THREADS}")
@@ -70,24 +79,30 @@ def predict(
 
 
 class _Printer:
-    """Prints one prediction at a time; one whose highest probability is below the threshold begins with "unknown"."""
+    """Prints one prediction at a time; that of an unknown image begins with "unknown".
 
-    def __init__(self, form: Literal["plain", "json", "csv"], threshold: float) -> None:
+    Unknown is an image whose highest probability is below the threshold or, without one, by the model's own rule.
+    """
+
+    def __init__(self, form: Literal["plain", "json", "csv"], threshold: float | None) -> None:
         self.form, self.threshold = form, threshold
         self.csv = csv_files.writer(sys.stdout, lineterminator="\n")
         if form == "csv":
-            self.csv.writerow(["picture", "rank", "class", "probability"])
+            self.csv.writerow(["picture", "rank", "class", "probability", "unknown"])
 
     def print(self, prediction: "Prediction") -> None:
         """Print a prediction."""
-        name, ranking = prediction
-        if (highest := ranking[0][1]) < self.threshold:
+        name, ranking, unknown = prediction
+        highest = ranking[0][1]
+        if unknown := unknown if self.threshold is None else highest < self.threshold:
             ranking = ((UNKNOWN, highest), *ranking)
         if self.form == "json":
-            json_line(picture=name, classes=[{"class": label, "probability": p} for label, p in ranking])
+            classes = [{"class": label, "probability": p} for label, p in ranking]
+            json_line(picture=name, classes=classes, unknown=unknown)
         elif self.form == "csv":
             self.csv.writerows(
-                [csv_cell(name), rank, csv_cell(label), f"{p:.4f}"] for rank, (label, p) in enumerate(ranking, 1)
+                [csv_cell(name), rank, csv_cell(label), f"{p:.4f}", "yes" if unknown else "no"]
+                for rank, (label, p) in enumerate(ranking, 1)
             )
         else:
             named = ", ".join(f"{label} {100 * p:.1f} %" for label, p in ranking)
