@@ -189,6 +189,8 @@ def _print_summary(model: Path, published: "PublishedUpdate") -> None:
         screen.print(f"confidence is off by {entry['calibration_error']:.0f} points on average{plain}")
     if published.version.onnx_problem:
         screen.print(f"no model.onnx, so that predictions load PyTorch: {published.version.onnx_problem}", markup=False)
+    if not any(published.version.classifier.holdout):
+        screen.print("no image is held out, so neither accuracies nor what is unknown can be measured")
     if entry["unknown_below"] is not None:
         lost = published.version.classifier.settings.unknown_loss
         screen.print(
