@@ -263,7 +263,9 @@ GRAMMARS: dict[str, Grammar] = {
     "rename": Grammar((["model", "modle", *INPUTS], ["ant", *TEXTS], ["wasp", "bee", *TEXTS]), always=TRUSTED),
     "forget": Grammar((["model", "modle", *INPUTS], ["ant", *TEXTS]), always=TRUSTED),
     "prune": Grammar((first("model", INPUTS),), options={"--keep": NUMBERS}),
-    "export": Grammar((first("model", INPUTS), OUTPUTS), options={"--version": NUMBERS}, always=TRUSTED),
+    "export": Grammar(
+        (first("model", INPUTS), OUTPUTS), options={"--version": NUMBERS, "--int8": FLAG}, always=TRUSTED
+    ),
     "show": Grammar((first("run", INPUTS),), options={"--metrics": FLAG, "--json": FLAG}),
     "report": Grammar((first("run", INPUTS),), options={"--out": OUTPUTS}),
     "diff": Grammar((first("run", INPUTS), first("stopped", INPUTS)), options={"--json": FLAG}),

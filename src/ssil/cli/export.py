@@ -27,8 +27,14 @@ it to `size` pixels a side, with antialiasing. These numbers and the kind of
 whole image, made square), and so are the class names, `class_names`, as a JSON
 list.
 
+With --int8 its convolutions compute in 8-bit integers: a smaller file, faster
+on processors that have instructions for it. The numbers' ranges are measured
+on images that the model keeps (exemplars, else the hold-out set), and the
+accuracy on the hold-out set is printed before and after.
+
 Examples:
-  ssil export birds birds.onnx""",
+  ssil export birds birds.onnx
+  ssil export birds small.onnx --int8""",
 )
 
 
@@ -40,6 +46,9 @@ def export(
     *,
     version: Version = None,
     trust: Trust = None,
+    int8: Annotated[
+        bool, Parameter(negative="", help="convolutions in 8-bit integers, calibrated on kept images")
+    ] = False,
 ) -> None:
     """Write a model as an ONNX file, for other programs."""
     check_output("out", out)
@@ -47,6 +56,10 @@ def export(
     from ssil.core.files import write_atomic
 
     exported = read_exported(model, version) or _export_anew(model, version, trust or ())
+    lines = list[str]()
+    if int8:
+        exported, accuracies = _in_int8(exported, model, trust or ())
+        lines.append(accuracies)
     try:
         write_atomic(out, exported.content)
     except OSError as error:
@@ -54,7 +67,21 @@ def export(
     size, channels = exported.preprocessing.size, exported.preprocessing.channels
     shape = f"{size} x {size} x {channels}"
     classes = len(exported.class_names)
-    console().print(f"{out}: version {exported.number}, {classes} classes, images of {shape}", markup=False)
+    lines.insert(0, f"{out}: version {exported.number}, {classes} classes, images of {shape}")
+    console().print("\n".join(lines), markup=False)
+
+
+def _in_int8(exported: "ExportedVersion", model: Path, trusted: Sequence[str]) -> tuple["ExportedVersion", str]:
+    """Return the version in 8-bit integers, and a line about the accuracy that it costs."""
+    from ssil.classifier.int8_export import quantise  # imports torch
+    from ssil.classifier.model_directory import ModelDirectory
+
+    content, before, after = quantise(exported.content, ModelDirectory(model, trusted).load(exported.number).classifier)
+    if before is None or after is None:
+        line = "hold-out accuracy: not measured, as the model has no hold-out set"
+    else:
+        line = f"hold-out accuracy: {before:.1f} % before, {after:.1f} % in 8-bit integers"
+    return exported._replace(content=content), line
 
 
 def _export_anew(model: Path, version: int | None, trusted: Sequence[str]) -> "ExportedVersion":
