@@ -63,6 +63,7 @@ COMMANDS = {
         "datasets": "List the data sets.",
         "data": "Prepare, check and look at data sets of image files.",
         "scenarios": "List the 60 scenarios of the paper.",
+        "protocols": "List the protocols of published tables, with their accuracies.",
     },
 }
 """The help's groups, and the summary of each command; the command's file is imported only when it is used."""

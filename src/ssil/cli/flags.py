@@ -12,6 +12,7 @@ from cyclopts import Group, Parameter
 from ssil.benchmark.config import RunConfig, by_field_name, literal, make_config, override, read_toml
 from ssil.core.errors import UserError
 from ssil.core.settings import Settings
+from ssil.reproduction.field_protocols import find_protocol, protocol_config
 from ssil.reproduction.paper_scenarios import find
 
 Command = TypeVar("Command", bound=Callable[..., None])
@@ -166,16 +167,22 @@ def numbers(text: str) -> list[str]:
     return text.removesuffix(",").split(",") if text else []
 
 
-def resolve(file: Path | None, scenario: str | None, flags: Mapping[str, Any]) -> RunConfig:
+def resolve(
+    file: Path | None, scenario: str | None, flags: Mapping[str, Any], protocol: str | None = None
+) -> RunConfig:
     """Return the configuration that a command line of `ssil run` asks for.
 
-    Flags override the keys of the file, and both override the scenario.
+    Flags override the keys of the file, and both override the scenario or the protocol.
     """
     stated = read_toml(file) if file else {}
     given = override(by_field_name(stated), parsed(RunConfig, flags))
     named = given.pop("scenario", None)
     chosen = scenario or named
+    if chosen and protocol:
+        raise UserError("protocol: a scenario is given too; give --protocol or --scenario, not both")
     try:
+        if protocol:
+            return protocol_config(find_protocol(protocol), given)
         return make_config(override(_scenario_settings(str(chosen)) if chosen else {}, given))
     except UserError as error:
         field = str(error).partition(":")[0]

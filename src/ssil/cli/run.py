@@ -1,5 +1,6 @@
 """`ssil run`: one stream, one method."""
 
+import sys
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -7,23 +8,25 @@ from cyclopts import App, Parameter
 
 from ssil.benchmark.config import RunConfig
 from ssil.cli.flags import GROUPS, resolve, with_flags
-from ssil.cli.terminal import Json
+from ssil.cli.terminal import Json, is_first_process
+from ssil.reproduction.field_protocols import deviations, find_protocol
 
 app = App(
     name="run",
-    help_epilogue="""Flags stand over the file's keys, and both over the scenario. With --out,
-Ctrl-C keeps the state, and the same command goes on from there.
+    help_epilogue="""Flags stand over the file's keys, and both over the scenario or the protocol.
+With --out, Ctrl-C keeps the state, and the same command goes on from there.
 
 Examples:
   ssil run --dataset digits --tasks 5 --backbone resnet14 --epochs 4 --out first
   ssil run configs/cifar100-small.toml --method ft --seed 1 --out runs/ft-1
   ssil run --scenario 2 --data-root path/to/data --devices 4 --out runs/imagenet
+  ssil run --protocol cifar100-b0-10 --method icarl --out runs/icarl
   ssil run --method ssil --option temperature=4 --option distil=gkd""",
 )
 
 
 @app.default
-@with_flags(RunConfig, before={"scenario": "tasks", "json": "data_root", "out": "data_root"})
+@with_flags(RunConfig, before={"scenario": "tasks", "protocol": "tasks", "json": "data_root", "out": "data_root"})
 def run(
     config: Annotated[
         Path | None, Parameter(help="a TOML file of settings, e.g. with lines tasks = 10 and train_per_class = 200")
@@ -34,13 +37,26 @@ def run(
         str | None,
         Parameter(group=GROUPS["Stream"], metavar="NAME|N", help="one of the paper's, see `ssil scenarios`"),
     ] = None,
+    protocol: Annotated[
+        str | None,
+        Parameter(group=GROUPS["Stream"], metavar="NAME", help="of published tables, see `ssil protocols`"),
+    ] = None,
     json: Annotated[
         Json, Parameter(group=GROUPS["How"], help="print a JSON object per task, last the summary")
     ] = False,
     **flags: Any,
 ) -> None:
     """Learn a stream of tasks with a method, or go on with it."""
-    settings = resolve(config, scenario, flags)
+    settings = resolve(config, scenario, flags, protocol)
+    if protocol and is_first_process():
+        print(_about(protocol, settings), file=sys.stderr)
     from ssil.cli.run_display import run_and_show  # brings all of torch, which `ssil run --help` need not wait for
 
     run_and_show(settings, json)
+
+
+def _about(name: str, settings: RunConfig) -> str:
+    """Return the line that says whether a run follows its protocol to the letter."""
+    found = deviations(find_protocol(name), settings)
+    differs = f"changed, so it can't be compared with published accuracies: {'; '.join(found)}"
+    return f"protocol {name}{', ' + differs if found else ''}"

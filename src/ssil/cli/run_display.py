@@ -1,6 +1,5 @@
 """Carry out a run for `ssil run` and show it: progress while it trains, its results at the end."""
 
-import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, nullcontext
@@ -16,7 +15,7 @@ from ssil.benchmark.tracking.tracker import Tracker, tracker
 from ssil.cli.interrupts import Interrupts, explained_interrupt, what_a_run_keeps
 from ssil.cli.progress import Speed, progress_display
 from ssil.cli.run_tables import run_table, run_title, summary_line, task_line, task_table
-from ssil.cli.terminal import console, json_line, plain
+from ssil.cli.terminal import console, is_first_process, json_line, plain
 from ssil.learning.execution import keep_freed_memory
 from ssil.learning.snapshot import MAIN
 from ssil.learning.task import ProgressReport
@@ -125,7 +124,7 @@ class JsonRunProgress(RunProgress):
 def run_and_show(config: RunConfig, json: bool) -> None:
     """Carry out a run, or go on with it, and print its results. Only the first of several processes prints."""
     keep_freed_memory()
-    first, tracked = _is_first_process(), _tracker(config, json)
+    first, tracked = is_first_process(), _tracker(config, json)
     progress = JsonRunProgress(silent=True) if json and first else RunProgress(silent=not first)
     with explained_interrupt(lambda: what_a_run_keeps(config.out)), progress, tracked or nullcontext():
         run(config, RunObservers(progress, tracked) if tracked else progress)
@@ -135,14 +134,8 @@ def run_and_show(config: RunConfig, json: bool) -> None:
         _print_results(progress.by_scorer, config.out, "already finished" if progress.was_finished else "finished")
 
 
-def _is_first_process() -> bool:
-    """Return whether this is the first of all processes on all nodes, as torchrun, Slurm or Lightning number them."""
-    ranks = ("RANK", "SLURM_PROCID", "NODE_RANK", "LOCAL_RANK")
-    return all(os.environ.get(rank, "0") == "0" for rank in ranks)
-
-
 def _tracker(config: RunConfig, json: bool) -> Tracker | None:
-    tracked = tracker(config, lambda line: print(line, file=sys.stderr)) if _is_first_process() else None
+    tracked = tracker(config, lambda line: print(line, file=sys.stderr)) if is_first_process() else None
     if tracked and not json:
         console().print(f"tracked by {config.track} (see: {tracked.backend.viewer})", markup=False)
     return tracked

@@ -1,5 +1,6 @@
 """Output of all commands: the console, JSON lines, tables, durations, and the options that commands share."""
 
+import os
 import sys
 from errno import EISDIR
 from importlib.util import find_spec
@@ -163,3 +164,9 @@ def require_plotly(option: str) -> None:
     """Raise UserError if plotly, which pages need, is not installed."""
     if not find_spec("plotly"):
         raise UserError(f"{option}: plotly is missing; install it with pip install 'ssil[report]'")
+
+
+def is_first_process() -> bool:
+    """Return whether this is the first of all processes on all nodes, as torchrun, Slurm or Lightning number them."""
+    ranks = ("RANK", "SLURM_PROCID", "NODE_RANK", "LOCAL_RANK")
+    return all(os.environ.get(rank, "0") == "0" for rank in ranks)
