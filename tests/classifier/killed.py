@@ -62,7 +62,7 @@ def litter(folder: Path) -> list[str]:
     versions = [path for path in folder.glob("versions/*") if path.name.isdecimal()]
     said = [json.loads((path / "model.json").read_bytes()) for path in versions]
     needed = {folder / name for name in ("current.json", "lock", "versions", "pictures")} | {*versions}
-    needed |= {path / name for path in versions for name in ("model.json", "weights.safetensors")}
+    needed |= {path / name for path in versions for name in ("model.json", "weights.safetensors", "model.onnx")}
     groups = [group for one in said for group in (*one["exemplars"], *one["quiz"])]
     files = {folder / image["file"] for group in groups for image in group}
     return sorted(str(path) for path in {*folder.rglob("*")} - needed - files - {path.parent for path in files})

@@ -12,10 +12,10 @@ pytestmark = pytest.mark.slow
 MOMENTS = {
     "read": (1, 9, 15),
     "step": (1, 2, 3, 4),
-    "write": (1, 5, 11, 12, 13),
-    "flush": (2, 12, 22, 26),
-    "rename": (1, 11, 12, 13, 14),
-    "renamed": (1, 12, 13, 14),
+    "write": (1, 5, 11, 12, 13, 14),
+    "flush": (2, 12, 22, 26, 28),
+    "rename": (1, 11, 12, 13, 14, 15),
+    "renamed": (1, 12, 13, 14, 15),
 }
 CASES: dict[str, tuple[str, int] | tuple[str, int, str]] = {
     **{f"{event} {nth}": (event, nth) for event, times in MOMENTS.items() for nth in times},

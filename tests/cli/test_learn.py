@@ -136,7 +136,8 @@ def test_bad_input_is_refused(words: list[str], reason: str, capsys: pytest.Capt
 @pytest.mark.parametrize(
     ("words", "reason"),
     [
-        (["--freeze"], "freeze: a backbone with random weights is not worth freezing; give --init too"),
+        (["--freeze", "--backbone", "resnet18"], "freeze: a backbone with random weights is not worth freezing"),
+        (["--freeze", "--scratch"], "scratch: random weights are all trained; leave out --init, --freeze and --tune"),
         (["--method", "eel"], "method: unknown name 'eel', did you mean 'eeil'"),
         (["--backbone", "resnet15"], "backbone: unknown name 'resnet15'"),
         (["--image-size", "6400"], "image_size: '6400' does not fit: input should be less than or equal to 2048"),
