@@ -1,7 +1,8 @@
 """Strided 1 x 1 convolutions of few channels, computed in a way that does not crash.
 
 On CPUs with AVX-512, oneDNN (in PyTorch 2.13.0) writes beyond its memory in the backward pass of a 1 x 1 convolution
-with a stride, 2 to 15 input channels, channels-last images and maps of 64 x 64 or more: the process ends by SIGSEGV.
+with a stride, 3 to 15 input channels, channels-last images and maps of 64 x 64, 112 x 112 or 224 x 224 (those of
+32 x 32 and less were right): the process ends by SIGSEGV.
 A stride of a 1 x 1 convolution only leaves pixels out, which can be done before it.
 """
 
