@@ -632,6 +632,6 @@ def test_an_odd_class_name_is_printed_as_text(
     if use == "csv" and answer.code == 0:
         cells = [cell for row in csv.reader(io.StringIO(answer.out)) for cell in row]
         assert not [cell for cell in cells if cell.startswith(("=", "+", "-", "@"))]
-        assert all(len(row) == 4 for row in csv.reader(io.StringIO(answer.out)))
+        assert all(len(row) == 5 for row in csv.reader(io.StringIO(answer.out)))
     elif use == "predict" and answer.code == 0:
         assert answer.out.count("\n") == 12

@@ -137,6 +137,12 @@ def test_a_misspelt_class_gets_close_matches(tmp_path: Path) -> None:
         read_order(tmp_path / "none", NAMES)
 
 
+def test_a_class_order_that_is_no_text_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "order").write_bytes(b"\x93NUMPY\x90")
+    with pytest.raises(UserError, match=r"class_order: .*order is no text; give a file with one class per line"):
+        read_order(tmp_path / "order", NAMES)
+
+
 # ---- bad input
 
 

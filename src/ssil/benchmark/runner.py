@@ -64,7 +64,7 @@ class RunObservers(RunObserver):
 
     def __init__(self, *observers: RunObserver) -> None:
         self.observers = observers
-        for name in ("reading", "started", "progress", "epoch", "learnt", "finished"):
+        for name in ("reading", "features", "started", "progress", "epoch", "learnt", "finished"):
             setattr(self, name, partial(self._call_all, name))
 
     def _call_all(self, name: str, *arguments: Any) -> None:

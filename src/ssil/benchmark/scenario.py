@@ -66,12 +66,19 @@ def read_order(path: Path, names: Sequence[str]) -> list[int]:
     """Read a class order from a file: one class per line, by name or, where no class has that name, by index."""
     if not path.is_file():
         raise UserError(f"class_order: no file {path}; give a seed, numpy:SEED, or a file with one class per line")
-    lines = [line.strip() for line in path.read_text().splitlines()]
+    lines = [line.strip() for line in _order_text(path).splitlines()]
     index = {str(i): i for i in range(len(names))} | {name: i for i, name in enumerate(names)}
     if unknown := [line for line in lines if line and line not in index]:
         hint = did_you_mean(unknown[0], names, f"classes are, for example: {', '.join(names[:3])}", count=3)
         raise UserError(f"class_order: {path} names {unknown[0]!r}, which is no class; {hint}")
     return [index[line] for line in lines if line]
+
+
+def _order_text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError:
+        raise UserError(f"class_order: {path} is no text; give a file with one class per line") from None
 
 
 def task_sizes(classes: int, tasks: int, large_base: bool = False) -> tuple[int, ...]:

@@ -192,6 +192,7 @@ def test_several_observers(whole: Record) -> None:
     report, losses = ProgressReport("main", 1, 2, 0, 1, 8), {"main": {"ce": [1.0]}}
     calls = {
         "reading": (1, 2),
+        "features": (3, 4),
         "started": (whole,),
         "progress": (1, report),
         "epoch": (1, losses),
