@@ -145,6 +145,32 @@ class ClosedForm(Scorer):
         self.solve()
 
 
+class LinearClosedForm(ClosedForm):
+    """Linear scores of the features to a power, brought to length 1: `weight` and `bias` follow from class means."""
+
+    weight: Tensor
+    bias: Tensor
+
+    def __init__(self, shrinkage: float | None, power: float) -> None:
+        super().__init__()
+        self.shrinkage, self.power = shrinkage, power
+        self.register_buffer("weight", torch.empty(0, 0))
+        self.register_buffer("bias", torch.empty(0))
+
+    def embed(self, features: Tensor) -> Tensor:
+        """The features to a power, of length 1."""
+        return tukey(features, self.power)
+
+    def linear(self, features: Tensor) -> Tensor:
+        """Return m' S^-1 x - m' S^-1 m / 2 for the embedded features x and each class mean m."""
+        return self.embed(features) @ self.weight.T + self.bias
+
+    def set_linear(self, means: Tensor, factor: Tensor) -> None:
+        """Set weight and bias for class means (classes, width) and the Cholesky factor of the matrix S."""
+        weight = torch.cholesky_solve(means.T, factor).T
+        self.weight, self.bias = weight.to(self.weight), -(weight * means).sum(1).to(self.bias) / 2
+
+
 def closed_form(training: Training, scorer: Callable[[], Scorer]) -> Method:
     """Return a method that trains nothing and keeps no image: its scorer is computed from statistics of features.
 

@@ -9,7 +9,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from ssil.core.classes import ClassTable
-from ssil.learning.feature_statistics import ClosedForm, Sums, closed_form, packed, tukey, unpacked, without_row
+from ssil.learning.feature_statistics import LinearClosedForm, Sums, closed_form, packed, unpacked, without_row
 from ssil.learning.method import Method
 from ssil.learning.registry import register
 from ssil.learning.schedule import Training
@@ -20,32 +20,22 @@ SCALE = 160.0
 """The scores are minus so many halves of squared distances: probabilities come near to what they should be."""
 
 
-class SharedMahalanobis(ClosedForm):
+class SharedMahalanobis(LinearClosedForm):
     """Minus half the squared Mahalanobis distance to each class mean, up to a term that all classes share."""
 
-    weight: Tensor
-    bias: Tensor
+    shrinkage: float
 
     def __init__(self, shrinkage: float = 1.0, power: float = 0.5) -> None:
-        super().__init__()
-        self.shrinkage, self.power = shrinkage, power
-        self.register_buffer("weight", torch.empty(0, 0))
-        self.register_buffer("bias", torch.empty(0))
-
-    def embed(self, features: Tensor) -> Tensor:
-        """The features to a power, of length 1."""
-        return tukey(features, self.power)
+        super().__init__(shrinkage, power)
 
     def forward(self, output: Output, classes: ClassTable) -> Tensor:
         """As the distance is of unit-length vectors to a unit-length mean m: m' C^-1 x - m' C^-1 m / 2."""
-        return SCALE * (self.embed(output.features) @ self.weight.T + self.bias)
+        return SCALE * self.linear(output.features)
 
     def solve(self) -> None:
         """Invert the correlation matrix of all images."""
         found = self.sums_of()
-        means, factor = F.normalize(found.means), correlation_factor(found.covariance(), self.shrinkage)
-        weight = torch.cholesky_solve(means.T, factor).T
-        self.weight, self.bias = weight.to(self.weight), -(weight * means).sum(1).to(self.bias) / 2
+        self.set_linear(F.normalize(found.means), correlation_factor(found.covariance(), self.shrinkage))
 
 
 class ClassMahalanobis(SharedMahalanobis):

@@ -8,7 +8,7 @@ from pydantic import Field
 from torch import Tensor
 
 from ssil.core.classes import ClassTable
-from ssil.learning.feature_statistics import ClosedForm, closed_form, tukey
+from ssil.learning.feature_statistics import LinearClosedForm, closed_form
 from ssil.learning.method import Method
 from ssil.learning.registry import register
 from ssil.learning.schedule import Training
@@ -22,34 +22,21 @@ Shrinkage = Annotated[float, Field(gt=0, le=1)]
 Power = Annotated[float, Field(gt=0, le=1)]
 
 
-class LinearDiscriminants(ClosedForm):
+class LinearDiscriminants(LinearClosedForm):
     """The log-likelihood of each class, up to a term that they share, if all have one covariance."""
 
-    weight: Tensor
-    bias: Tensor
-
     def __init__(self, shrinkage: float | None = None, power: float = 0.5) -> None:
-        super().__init__()
-        self.shrinkage, self.power = shrinkage, power
-        self.register_buffer("weight", torch.empty(0, 0))
-        self.register_buffer("bias", torch.empty(0))
-
-    def embed(self, features: Tensor) -> Tensor:
-        """The features to a power, of length 1."""
-        return tukey(features, self.power)
+        super().__init__(shrinkage, power)
 
     def forward(self, output: Output, classes: ClassTable) -> Tensor:
         """For each class mean m: m' S^-1 f - m' S^-1 m / 2, times a scale that no decision depends on."""
-        scale = min(1.0, INDEPENDENT / self.weight.shape[1])
-        return scale * (self.embed(output.features) @ self.weight.T + self.bias)
+        return min(1.0, INDEPENDENT / self.weight.shape[1]) * self.linear(output.features)
 
     def solve(self) -> None:
         """Invert the covariance of all images, shrunk as is likeliest for the images that were held back."""
         chosen = self.shrinkage or likeliest_shrinkage(self.sums_of(0), self.sums_of(1))
         found = self.sums_of()
-        factor = torch.linalg.cholesky(shrunk(found.covariance(), chosen))
-        weight = torch.cholesky_solve(found.means.T, factor).T
-        self.weight, self.bias = weight.to(self.weight), -(weight * found.means).sum(1).to(self.bias) / 2
+        self.set_linear(found.means, torch.linalg.cholesky(shrunk(found.covariance(), chosen)))
 
 
 @register()
