@@ -139,6 +139,8 @@ def test_bad_input_is_refused(words: list[str], reason: str, capsys: pytest.Capt
         (["--freeze", "--backbone", "resnet18"], "freeze: a backbone with random weights is not worth freezing"),
         (["--freeze", "--scratch"], "scratch: random weights are all trained; leave out --init, --freeze and --tune"),
         (["--method", "eel"], "method: unknown name 'eel', did you mean 'eeil'"),
+        (["--epochs", "9"], "epochs: slda trains nothing, so that it would change nothing; leave it out"),
+        (["--minutes", "2", "--method", "ncm"], "minutes: ncm trains nothing"),
         (["--backbone", "resnet15"], "backbone: unknown name 'resnet15'"),
         (["--image-size", "6400"], "image_size: '6400' does not fit: input should be less than or equal to 2048"),
     ],
@@ -150,6 +152,27 @@ def test_settings_are_refused_before_images_are_looked_at(
     assert main(["learn", str(model), "nowhere", *words]) == 2
     assert reason in capsys.readouterr().err
     assert not model.exists()
+
+
+def test_a_refused_first_update_leaves_nothing(
+    photos: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (empty := tmp_path / "empty").mkdir()
+    for model in (tmp_path / "mine", empty):
+        assert main(["learn", str(model), str(photos / "second"), *SMALL]) == 2
+        assert "images: only one class" in capsys.readouterr().err
+    assert not (tmp_path / "mine").exists()
+    assert empty.is_dir()  # which is the user's
+
+
+def test_a_model_that_trains_nothing_refuses_settings_of_training(
+    photos: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    mine, untrained = str(tmp_path / "mine"), ["--backbone", "resnet14", "--image-size", "8", "--grey"]
+    assert main(["learn", mine, str(photos / "first"), *untrained, "--method", "slda"]) == 0
+    assert main(["learn", mine, str(photos / "second"), "--lr", "0.1"]) == 2
+    assert "lr: slda trains nothing" in capsys.readouterr().err
+    assert main(["learn", mine, str(photos / "second")]) == 0
 
 
 def test_a_model_for_other_programs(model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,7 +2,7 @@
 
 import math
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,6 +26,9 @@ from ssil.learning.task import Observer, ignore_progress
 from ssil.nn.backbones import find_backbone
 from ssil.nn.first_weights import find_first_weights, read_first_weights
 from ssil.nn.pretrained import Pretrained
+
+TRAINING_SETTINGS = ("epochs", "later_epochs", "batch", "lr", "minutes")
+"""Of no effect on a method that trains nothing."""
 
 
 @dataclass(frozen=True)
@@ -89,12 +92,13 @@ def publish_update(
     if "memory" in given and given.get("memory_mb") is not None:
         raise UserError("memory: give a number of images or of megabytes, not both")
     directory = ModelDirectory(folder, [*trusted, *(str(given.get(kind)) for kind in ("method", "backbone"))])
-    weights = None
+    weights, asked = None, [*given, *(["minutes"] if minutes else [])]
     if not directory.exists:
         started_with, chosen = with_start_settings(given, init, scratch=scratch)
         found = find_first_weights(chosen) if chosen else None
         given = with_weights_settings(started_with, found)
         weights = read_first_weights(found) if found else None
+        _refuse_training_settings(make_settings(given), asked)
         _check_settings(make_settings(given), weights)
     arrived, remarks = load_images(images, on_progress)
     with directory.locked():
@@ -104,6 +108,7 @@ def publish_update(
                 f"{'init' if init else 'scratch'}: the model has learnt already; first weights are for a new one"
             )
         settings = changed_settings(before.classifier.settings, given) if before else make_settings(given)
+        _refuse_training_settings(settings, asked)
         started = time.monotonic()
         result = update(before.classifier if before else None, settings, arrived, observer, weights, minutes)
         _check_limits(result, limits or Limits())
@@ -119,6 +124,16 @@ def _check_settings(settings: ClassifierSettings, weights: Pretrained | None) ->
         raise UserError("backbone: identity is for features of 1 x 1 pixels; name a network, or give --image-size 1")
     find_backbone(settings.backbone)
     trained_network(settings, None, weights)
+
+
+def _refuse_training_settings(settings: ClassifierSettings, given: Iterable[str]) -> None:
+    """Raise UserError if the user gave settings of training to a method that trains nothing."""
+    unused = [name for name in TRAINING_SETTINGS if name in given]
+    if unused and not settings.configured().method.requirements().training:
+        raise UserError(
+            f"{unused[0]}: {settings.method} trains nothing, so that it would change nothing; leave it out, or name "
+            "a method that trains when you make the model, such as --method eeil"
+        )
 
 
 def _check_limits(result: Update, limits: Limits) -> None:

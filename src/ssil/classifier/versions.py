@@ -51,16 +51,21 @@ class VersionedDirectory:
     def locked(self) -> Iterator[None]:
         """Hold the directory's lock for a change, and remove unused files in the end.
 
+        A directory that was made for the change is removed if no file was written to it.
+
         Raises:
             UserError: Another process holds the lock, or the directory is not a model's.
         """
         refuse_special_files(self.folder)
+        found = self.folder.exists()
         with locked(self.folder, "model", self._is_model_directory()):
             try:
                 yield
             finally:
                 with suppress(OSError, UserError, KeyError, TypeError):
                     self._remove_unused()
+                if not found and not any(entry.name != LOCK and entry.is_file() for entry in walk(self.folder)):
+                    shutil.rmtree(self.folder, ignore_errors=True)
 
     def _is_model_directory(self) -> bool:
         """Whether there is a model, nothing at all, or what a killed first update leaves."""
