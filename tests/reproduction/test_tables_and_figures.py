@@ -19,7 +19,7 @@ def _evidence(*lines: str) -> SimulatedEvidence:
 def test_every_table_and_figure_of_the_paper_is_there_once() -> None:
     tables = {"table1", *(f"table-s{number}" for number in range(1, 6))}
     figures = {*(f"fig{number}" for number in range(1, 10)), *(f"fig-s{number}" for number in range(1, 7))}
-    assert sorted(item.name for item in ITEMS) == sorted(tables | figures)
+    assert sorted(item.name for item in ITEMS) == sorted({*tables, *figures, "lead"})
     assert {need.line for item in ITEMS for need in item.needs} <= set(LINES)
 
 
@@ -51,7 +51,7 @@ def test_settings_are_those_of_the_profile_paper() -> None:
     assert rows["SS-IL"]["then"] == "-"
 
 
-@pytest.mark.parametrize("name", ["fig2", "fig5", "fig6", "fig-s4"])
+@pytest.mark.parametrize("name", ["fig2", "fig5", "fig6", "fig-s4", "lead"])
 def test_without_runs_a_figure_is_missing(name: str) -> None:
     (item,) = (item for item in ITEMS if item.name == name)
     with pytest.raises(MissingError):
