@@ -7,7 +7,7 @@ import pytest
 from PIL import Image
 
 from ssil.classifier.image_file import ImageFile
-from ssil.classifier.images import load_images
+from ssil.classifier.images import check_classes, load_images
 from ssil.core.errors import UserError
 from tiny_classifiers import folder, png
 
@@ -34,6 +34,24 @@ def test_unreadable_images_are_left_out_with_a_remark(tmp_path: Path) -> None:
     assert [Path(remark.path).name for remark in remarks if remark.left_out] == ["broken.png"]
 
 
-def test_other_sources_are_refused() -> None:
-    with pytest.raises(UserError, match="images: nowhere is no folder with one sub-folder per class"):
-        load_images("nowhere")
+def test_other_sources_are_refused(tmp_path: Path) -> None:
+    folder(tmp_path / "week-1", ["ant"], 1)
+    (tmp_path / "notes.txt").write_text("no images")
+    with pytest.raises(UserError, match=r"images: .*notes\.txt is no folder with one sub-folder per class"):
+        load_images(str(tmp_path / "notes.txt"))
+    with pytest.raises(UserError, match=r"images: .*week1 does not exist; did you mean 'week-1'\?"):
+        load_images(str(tmp_path / "week1"))
+
+
+def test_what_is_too_little_to_learn_from_is_told_with_what_was_left_out(tmp_path: Path) -> None:
+    folder(tmp_path, ["leek", "fruit/apple", "fruit/pear"], 2)
+    images, remarks = load_images(str(tmp_path))
+    with pytest.raises(
+        UserError, match=r"only one class, 'leek'.*left out: fruit/apple \(a folder inside.* and 1 more"
+    ):
+        check_classes(images, remarks, [])
+    with pytest.raises(UserError, match=r"no image to learn from; left out: fruit/apple"):
+        check_classes([], remarks, [])
+    assert not check_classes(images, remarks, ["kiwi"])
+    assert [remark.path for remark in check_classes(images, remarks, ["Leek"])] == ["leek"]
+    assert not check_classes(images, remarks, ["Leek", "leek"])  # both are known: it was told before

@@ -121,7 +121,9 @@ def test_what_cant_be_read_is_said_and_the_rest_is_answered(
     ("words", "reason"),
     [
         (["predict", "nowhere", "a.jpg"], "model: nowhere holds no model; make one with: ssil learn nowhere IMAGES"),
-        (["learn", "model", "nowhere"], "images: nowhere is no folder with one sub-folder per class"),
+        (["learn", "model", "nowhere"], "images: nowhere does not exist; check the path"),
+        (["learn", "model", "testz"], "images: testz does not exist; did you mean 'tests'?"),
+        (["learn", "model", "README.md"], "images: README.md is no folder with one sub-folder per class"),
         (["rollback", "nowhere", "2"], "model: nowhere holds no model"),
         (["predict", "nowhere", "a.jpg", "--top", "0"], "top: give 1 or more"),
     ],

@@ -249,16 +249,25 @@ def test_a_deeper_network_is_refused() -> None:
 
 
 TENSORS = {"conv1.weight": torch.ones(9), "bn1.bias": torch.zeros(3)}
+AWKWARD = {
+    "turned": torch.arange(6.0).view(2, 3).T,
+    "shared": (kept := torch.arange(4.0)),
+    "same": kept,
+    "part": kept[1:],
+}
+"""What a safetensors file does not take as it is: a tensor that is not contiguous, and tensors that share memory."""
 
 
 @pytest.mark.parametrize("zipped", [True, False])
 @pytest.mark.parametrize("name", ["resnet18.pth", "resnet18.model"])
 def test_a_pickle_is_refused_and_converted_as_the_line_says(tmp_path: Path, name: str, zipped: bool) -> None:
-    torch.save(TENSORS, file := tmp_path / name, _use_new_zipfile_serialization=zipped)
+    torch.save(TENSORS | AWKWARD, file := tmp_path / name, _use_new_zipfile_serialization=zipped)
     with pytest.raises(UserError, match="is a pickle, which may run any code when it is opened") as caught:
         read_pretrained(str(file))
     exec(str(caught.value).partition("in Python: ")[2])
-    assert read_pretrained(f"{file}.safetensors").tensors.keys() == TENSORS.keys()
+    found = read_pretrained(f"{file}.safetensors").tensors
+    assert found.keys() == {*TENSORS, *AWKWARD}
+    assert all(found[name].equal(tensor) for name, tensor in (TENSORS | AWKWARD).items())
 
 
 class Bomb:

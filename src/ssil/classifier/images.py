@@ -4,12 +4,13 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 import torch
 
-from ssil.classifier.image_file import ImageFile, normalized_name
-from ssil.core.errors import UserError
+from ssil.classifier.image_file import ImageFile, LabelledImages, normalized_name
+from ssil.core.errors import UserError, did_you_mean
 from ssil.core.samples import Samples
 from ssil.data.assemble import class_remarks
 from ssil.data.encoded_images import Encoded
@@ -61,7 +62,7 @@ def load_images(
 
     found = find_validated_index(DataSettings(dataset=name), on_progress=on_progress)
     if found is None:
-        raise UserError(f"images: {name} is no folder with one sub-folder per class, and no .csv or .parquet manifest")
+        raise UserError(f"images: {name} {_why_none(Path(name).expanduser())}")
     index, validation = found
     tested = np.zeros_like(validation.good) if index.is_test is None else index.is_test & validation.good
     left_out = [Remark(name, f"{tested.sum()} images are for testing, and not learnt")] if tested.any() else []
@@ -75,6 +76,39 @@ def load_images(
             yield ImageFile(name, digest, read), normalized_name(index.classes[index.labels[row]])
 
     return list(images()), remarks
+
+
+def check_classes(images: LabelledImages, remarks: Sequence[Remark], known: Sequence[str]) -> tuple[Remark, ...]:
+    """Return remarks on new classes that are spelt like known ones.
+
+    Args:
+        images: The images that arrive.
+        remarks: On files and folders that were left out.
+        known: The classes of the model; none for a new one.
+
+    Raises:
+        UserError: There is no image, or a new model has a single class. The message tells what was left out.
+    """
+    from ssil.data.sources.folder import remarks_on_spelling
+
+    names = {name for _, name in images}
+    left_out = [f"{remark.path} ({remark.reason})" for remark in remarks if remark.left_out]
+    hint = f"; left out: {left_out[0]}{f' and {len(left_out) - 1} more' * (len(left_out) > 1)}" if left_out else ""
+    if not images:
+        raise UserError(f"images: there is no image to learn from{hint}")
+    if not known and len(names) < 2:
+        raise UserError(
+            f"images: only one class, {min(names)!r}; a new model needs at least two, to tell them apart{hint}"
+        )
+    return tuple(one for name in sorted(names - {*known}) for one in remarks_on_spelling([name], known))
+
+
+def _why_none(path: Path) -> str:
+    """Return why nothing can be learnt from a path, and what to do."""
+    if path.exists():
+        return "is no folder with one sub-folder per class, and no .csv or .parquet manifest"
+    siblings = [one.name for one in path.parent.iterdir()] if path.parent.is_dir() else []
+    return f"does not exist; {did_you_mean(path.name, siblings, 'check the path', count=3)}"
 
 
 def _read_bytes(read: Callable[[int], bytes | memoryview], row: int) -> bytes:

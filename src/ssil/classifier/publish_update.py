@@ -16,7 +16,7 @@ from ssil.classifier.classifier_settings import (
 from ssil.classifier.feature_extraction import trained_network
 from ssil.classifier.holdout import accuracy_drops
 from ssil.classifier.image_file import LabelledImages
-from ssil.classifier.images import load_images
+from ssil.classifier.images import check_classes, load_images
 from ssil.classifier.model_directory import ModelDirectory, ModelVersion
 from ssil.classifier.update import Update, changed_settings, update
 from ssil.core.errors import RefusedError, UserError
@@ -107,6 +107,7 @@ def publish_update(
             raise UserError(
                 f"{'init' if init else 'scratch'}: the model has learnt already; first weights are for a new one"
             )
+        remarks += check_classes(arrived, remarks, before.classifier.classes.names if before else ())
         settings = changed_settings(before.classifier.settings, given) if before else make_settings(given)
         _refuse_training_settings(settings, asked)
         started = time.monotonic()

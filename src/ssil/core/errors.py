@@ -1,7 +1,8 @@
 """Errors whose message is meant for the user, and hints for their messages."""
 
 from collections.abc import Iterable
-from difflib import get_close_matches
+
+from ssil.core.spelling import near_names
 
 
 class UserError(Exception):
@@ -31,6 +32,5 @@ def did_you_mean(name: str, known: Iterable[str], otherwise: str, count: int = 1
     >>> did_you_mean("xyz", ["red"], otherwise="see --help")
     'see --help'
     """
-    known = list(known)
-    close = get_close_matches(name, known, count) or get_close_matches(name.lower(), known, count)
+    close = near_names(name, known, count)
     return f"did you mean {' or '.join(map(repr, close))}?" if close else otherwise

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from PIL import Image, UnidentifiedImageError
 
 from ssil.core.network_input import Interpolation
+from ssil.data.heic import MISSING, is_heic, reads_heic
 from ssil.data.image_index import Bytes
 from ssil.data.numpy_resizing import resize_pixels
 
@@ -25,7 +26,6 @@ MAX_SIDE = 16_384
 MAX_PIXELS = 89_478_485  # above it, Pillow suspects a decompression bomb
 FORMATS = ("JPEG", "MPO", "PNG", "WEBP", "GIF", "BMP", "DIB", "TIFF", "PPM", "AVIF", "JPEG2000", "ICO", "TGA", "PCX")
 """What Pillow may read; not, for example, PostScript, which another program would execute."""
-HEIC = tuple(b"ftyp" + kind for kind in (b"heic", b"heix", b"hevc"))
 
 ORIENTATION = 0x0112  # the Exif tag
 JPEG = b"\xff\xd8"  # a JPEG's first bytes
@@ -40,6 +40,10 @@ Pixels = NDArray[np.uint8]
 
 class UnreadableError(Exception):
     """Data that is not an image, is damaged or too large; the message is a few words on one line."""
+
+
+class MissingDecoderError(UnreadableError):
+    """An image that can be read once another package is installed."""
 
 
 class Box(NamedTuple):
@@ -162,8 +166,8 @@ def _header(data: Bytes) -> ImageHeader:
 def _refuse_other_files(data: Bytes) -> None:
     if not len(data):
         raise UnreadableError("empty file")
-    if bytes(data[4:12]) in HEIC:
-        raise UnreadableError("HEIC, which can't be read here; convert it to JPEG")
+    if is_heic(data) and not reads_heic():
+        raise MissingDecoderError(MISSING)
 
 
 def _refuse_giants(width: int, height: int) -> None:
@@ -211,9 +215,9 @@ def _open(data: Bytes) -> Image.Image:
 
 @cache
 def _formats() -> tuple[str, ...]:
-    """Return those of FORMATS that this Pillow was built for."""
+    """Return those of FORMATS that this Pillow was built for, and HEIF if pillow-heif is installed."""
     Image.init()
-    return tuple(name for name in FORMATS if name in Image.OPEN)
+    return tuple(name for name in (*FORMATS, *(["HEIF"] * reads_heic())) if name in Image.OPEN)
 
 
 def _exif(block: bytes) -> Image.Exif:

@@ -17,7 +17,7 @@ from pyarrow import feather
 
 from ssil.core.cache_folder import cache_dir
 from ssil.core.files import checksum, replacing
-from ssil.data.decode import UnreadableError, decode_image
+from ssil.data.decode import MissingDecoderError, UnreadableError, decode_image
 from ssil.data.encoded_images import Digests
 from ssil.data.image_index import (
     Bytes,
@@ -161,6 +161,8 @@ def _check_row(source: Source, row: int) -> tuple[Stamp, ImageCheck]:
     stamp = _stamp(source, row)
     try:
         return stamp, check_image(source.read(row))
+    except MissingDecoderError as error:
+        return NO_STAMP, ImageCheck(reason=str(error))
     except UnreadableError as error:
         return stamp, ImageCheck(reason=str(error))
     except OSError as error:

@@ -80,7 +80,8 @@ def _conversion(path: Path) -> str:
     return (
         "is a pickle, which may run any code when it is opened; if you trust it, convert it once in Python: "
         "import torch, safetensors.torch as s; "
-        f"s.save_file(torch.load({str(path)!r}, 'cpu', weights_only=True), {f'{path}.safetensors'!r})"
+        f"w = torch.load({str(path)!r}, 'cpu', weights_only=True); "
+        f"s.save_file({{k: v.clone().contiguous() for k, v in w.items()}}, {f'{path}.safetensors'!r})"
     )
 
 

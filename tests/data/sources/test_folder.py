@@ -60,7 +60,15 @@ def test_classes_that_differ_by_case_are_remarked(tmp_path: Path) -> None:
     if len(list(tmp_path.iterdir())) == 2:
         pytest.skip("this file system has no case")
     (remark,) = folder(tmp_path).remarks
-    assert remark == Remark("cat", "classes 'Cat' and 'cat' differ by case only", left_out=False)
+    assert (remark.path, remark.left_out) == ("cat", False)
+    assert remark.reason.startswith(
+        "classes 'Cat' and 'cat' differ by case, spaces or hyphens only; they are learnt as"
+    )
+
+
+def test_classes_that_differ_by_a_space_are_remarked(tmp_path: Path) -> None:
+    write_images(tmp_path, "leek/1.png", "leek /1.png", "red_beet/1.png", "red-beet/1.png", "red/1.png")
+    assert {remark.path for remark in folder(tmp_path).remarks} == {"leek ", "red_beet"}
 
 
 def test_what_belongs_to_no_class_is_remarked(tmp_path: Path) -> None:
@@ -185,5 +193,8 @@ def test_a_class_may_be_called_train(tmp_path: Path) -> None:
 
 def test_one_level_too_high(tmp_path: Path) -> None:
     write_images(tmp_path, "photos/a/1.png")
-    with pytest.raises(UserError, match=r"has folders in folders, but no files; perhaps .*photos\?"):
+    with pytest.raises(UserError, match=r"has folders in folders, but no files; perhaps [^,]*photos\?"):
+        folder(tmp_path)
+    write_images(tmp_path, "veg/b/1.png")
+    with pytest.raises(UserError, match=r"perhaps .*photos or .*veg, one at a time\?"):
         folder(tmp_path)

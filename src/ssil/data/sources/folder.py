@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ssil.core.errors import UserError
+from ssil.core.spelling import plain_spelling
 from ssil.data.cache import data_root
 from ssil.data.dataset import DatasetInfo
 from ssil.data.image_index import (
@@ -61,12 +62,14 @@ def _classes(path: Path, part: str) -> tuple[dict[str, list[str]], list[Remark]]
             f"dataset: {path / part} has no sub-folders to read; put the images of each class in one of its own"
         )
     if not any(classes.values()) and (deeper := [one for one in classes if list_folder(path / part, one).folders]):
-        raise UserError(
-            f"dataset: {path / part} has folders in folders, but no files; perhaps {path / part / deeper[0]}?"
-        )
+        places = " or ".join(str(path / part / one) for one in deeper[:MAX_PLACES])
+        several = ", one at a time" if len(deeper) > 1 else ""
+        raise UserError(f"dataset: {path / part} has folders in folders, but no files; perhaps {places}{several}?")
     return classes, remarks
 
 
+MAX_PLACES = 3
+"""How many folders a message proposes."""
 MAX_DIGITS = 4_000
 """Digits of a number in a name that count in its order; Python converts at most 4,300."""
 
@@ -117,7 +120,8 @@ def _is_folder(entry: os.DirEntry[str]) -> bool:
 def files_of_class(root: Path, folder: str) -> tuple[list[str], list[Remark]]:
     """Return the files in a class's folder, and remarks on its sub-folders."""
     folders, files, remarks = list_folder(root, folder)
-    remarks += [Remark(join(folder, deep), "a folder inside a class is not looked into") for deep in folders]
+    cure = f"move its images to {folder}, or, if it is a class of its own, beside it"
+    remarks += [Remark(join(folder, deep), f"a folder inside a class is not looked into; {cure}") for deep in folders]
     return [join(folder, file) for file in files], remarks
 
 
@@ -230,7 +234,7 @@ def with_trainable_classes(index: ImageIndex) -> ImageIndex:
             Remark(kept.classes[label], f"class {kept.classes[label]!r} has no files to test on", left_out=False)
             for label in (test_counts[train_counts > 0] == 0).nonzero()[0]
         ]
-    return replace(kept, remarks=(*index.remarks, *remarks, *_differ_by_case(kept.classes)))
+    return replace(kept, remarks=(*index.remarks, *remarks, *remarks_on_spelling(kept.classes)))
 
 
 def _untrainable(name: str, tests: int) -> Remark:
@@ -238,11 +242,17 @@ def _untrainable(name: str, tests: int) -> Remark:
     return Remark(name, f"class {name!r} has no files to learn from{lost}", left_out=bool(tests))
 
 
-def _differ_by_case(names: Sequence[str]) -> list[Remark]:
-    first: dict[str, str] = {}
-    pairs = ((first.setdefault(name.casefold(), name), name) for name in names)
+def remarks_on_spelling(names: Iterable[str], known: Iterable[str] = ()) -> list[Remark]:
+    """Return remarks on classes of `names` that are spelt like another, or like a `known` one, but for case or spaces.
+
+    >>> [remark.reason.partition(";")[0] for remark in remarks_on_spelling(["leek ", "kiwi"], ["leek", "kiwi"])]
+    ["classes 'leek' and 'leek ' differ by case, spaces or hyphens only"]
+    """
+    first = {plain_spelling(name): name for name in known}
+    pairs = [(first.setdefault(plain_spelling(name), name), name) for name in names]
+    cure = "they are learnt as two; if they are one, put their images into one folder"
     return [
-        Remark(name, f"classes {other!r} and {name!r} differ by case only", left_out=False)
+        Remark(name, f"classes {other!r} and {name!r} differ by case, spaces or hyphens only; {cure}", left_out=False)
         for other, name in pairs
         if other != name
     ]
