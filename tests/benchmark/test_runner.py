@@ -52,6 +52,12 @@ def test_the_record_tells_the_stream(finished: tuple[Path, Record]) -> None:
         {"ce": 2, "kd": 2},
     ]
     assert all(task.seconds >= sum(task.seconds_by_phase.values()) > 0 for task in record.tasks)
+    added = 2 * (16 + 1)  # rows of the head
+    first = record.tasks[0].parameters
+    assert first
+    assert [task.parameters for task in record.tasks] == [first, first + added, first + 2 * added]
+    bytes_of = [task.model_bytes for task in record.tasks if task.model_bytes]
+    assert [later - bytes_of[0] for later in bytes_of] == [0, 4 * added, 8 * added]
 
 
 def test_a_finished_run_is_only_read(finished: tuple[Path, Record], dataset: Path) -> None:

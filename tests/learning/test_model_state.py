@@ -7,8 +7,9 @@ from pathlib import Path
 import torch
 
 import tiny_runs
-from phase_plans import learn_first, method, phase, two_tasks
-from ssil.learning.model_state import join_groups, restore_snapshot, snapshot_tensors, split_groups
+from phase_plans import Scaled, learn_first, method, phase, two_tasks
+from ssil.learning.model_state import join_groups, model_size, restore_snapshot, snapshot_tensors, split_groups
+from ssil.learning.snapshot import MAIN
 
 TRAINING = ("ssil.learning.engine", "ssil.learning.trainer", "lightning_fabric")
 
@@ -34,3 +35,14 @@ def test_groups_of_tensors_come_back() -> None:
     joined = join_groups(groups)
     assert [*joined] == ["network/a/b", "network/c", "scorer.main/d"]
     assert split_groups(joined) == groups
+
+
+def test_the_size_of_a_model_by_hand(tmp_path: Path) -> None:
+    """8 x 1 x 3 x 3 and a norm of 8, two blocks to 8 and 16 channels, two classes; statistics are no parameters."""
+    plan = two_tasks(tmp_path)
+    snapshot = learn_first(plan, method(phase("main"), scorer=Scaled))[1]
+    stem, first = 8 * 9 + 2 * 8, 2 * (8 * 8 * 9 + 2 * 8)
+    second = 16 * 8 * 9 + 16 * 16 * 9 + 16 * 8 + 3 * 2 * 16
+    parameters = stem + first + second + 2 * (16 + 1)
+    statistics, counters, scale = 2 * (8 + 2 * 8 + 3 * 16), 1 + 2 + 3, 1
+    assert model_size(snapshot, MAIN) == (parameters, 8 * (parameters + statistics + counters + scale))

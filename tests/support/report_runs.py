@@ -45,6 +45,8 @@ def task(number: int, top1: float, **changes: Any) -> TaskRecord:
         "teacher_ratio": None if number == 1 else [[1.0], [0.25, 0.75]][number - 2],
         "memory_counts": [2] * 2 * number,
         "exemplar_bytes": 4_000,
+        "parameters": 1_000,
+        "model_bytes": 4_200,
         "loss": {"main": {"ce": [1.0, 0.5]}},
         "seconds": 10.0,
         "seconds_by_phase": {"main": 9.0},

@@ -22,7 +22,7 @@ from ssil.core.settings import MAX_SHOWN
 from ssil.core.tensor_files import pack
 from ssil.learning.metrics import Predictions, average, forgetting
 
-VERSION: Final = 3
+VERSION: Final = 4
 
 
 class _Part(BaseModel):
@@ -48,6 +48,8 @@ class TaskRecord(_Part):
     teacher_ratio: list[float] | None
     memory_counts: list[int]
     exemplar_bytes: int
+    parameters: int | None
+    model_bytes: int | None
     loss: dict[str, dict[str, list[float]]]
     seconds: float
     seconds_by_phase: dict[str, float]
@@ -78,7 +80,7 @@ class Summary(_Part):
 class Record(_Part):
     """The record of a run; once the run is finished, it has a summary."""
 
-    version: Literal[3] = VERSION
+    version: Literal[4] = VERSION
     config: dict[str, Any]
     provenance: dict[str, Any]
     class_order: list[int]
@@ -196,6 +198,9 @@ def migrate(raw: Any) -> Mapping[str, Any]:
             newer |= {"version": 3, **_with_costs(newer.get("tasks", []), newer.get("summary"))}
         except (KeyError, TypeError, AttributeError, ArithmeticError) as error:
             raise ValueError(f"its tasks are damaged: {error!r}") from None
+    if newer.get("version") == 3:  # did not count the network's parameters
+        size = {"parameters": None, "model_bytes": None}
+        newer |= {"version": 4, "tasks": [{**size, **task} for task in newer.get("tasks", [])]}
     if newer.get("version") != VERSION:
         raise ValueError(f"version {raw.get('version')!r} is not known; this ssil reads up to version {VERSION}")
     return newer

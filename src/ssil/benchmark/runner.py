@@ -26,6 +26,7 @@ from ssil.learning.engine import learn, start
 from ssil.learning.evaluation import feature_lookup, predict, teacher_ratios
 from ssil.learning.memory import Memory, Select
 from ssil.learning.metrics import Predictions
+from ssil.learning.model_state import ModelSize, model_size
 from ssil.learning.snapshot import MAIN, Snapshot
 from ssil.learning.task import Progress, ProgressReport, Task
 
@@ -146,6 +147,7 @@ class TaskResult(NamedTuple):
 
     predictions: Predictions
     progress: Progress
+    size: ModelSize
     teacher_ratio: list[float] | None
     """The share of each old task in the predictions of the model before, for the new task's images (Fig. 2)."""
 
@@ -172,7 +174,10 @@ class _TaskRunner:
         progress.check_finite(task.number)
         predictions = predict(snapshot, setup.stream.seen(task), setup.stream.test, context)
         check_finite(predictions, task)
-        results = {name: TaskResult(found, progress, ratios.get(name)) for name, found in predictions.items()}
+        results = {
+            name: TaskResult(found, progress, model_size(snapshot, name), ratios.get(name))
+            for name, found in predictions.items()
+        }
         seconds = spent + time.perf_counter() - started
         results |= self._branch_result(task, results[MAIN])
         state.memory = self._choose_exemplars(task, snapshot)
@@ -202,7 +207,8 @@ class _TaskRunner:
         snapshot = learn(method, state.snapshot, state.memory, task, context, progress, on_step)
         predictions = predict(snapshot, setup.stream.seen(task), setup.stream.test, context)
         check_finite(predictions, task)
-        return {setup.branch.folder: TaskResult(predictions[MAIN], progress, main.teacher_ratio)}
+        size = model_size(snapshot, MAIN)
+        return {setup.branch.folder: TaskResult(predictions[MAIN], progress, size, main.teacher_ratio)}
 
     def _on_step(self, task: Task, progress: Progress, report: ProgressReport) -> None:
         """Call the observer, log a finished epoch, and write a checkpoint or stop if any process asks for it."""
@@ -245,7 +251,7 @@ class _TaskRunner:
 
     def _with_task(self, record: Record, task: Task, result: TaskResult, seconds: float) -> Record:
         """Return the record with this task; after the last one also with the summary and the time of its end."""
-        predictions, progress, ratio = result
+        predictions, progress, size, ratio = result
         height, width, channels = self.setup.context.samples.images.shape
         entry = TaskRecord(
             task=task.number,
@@ -259,6 +265,8 @@ class _TaskRunner:
             teacher_ratio=ratio,
             memory_counts=list(self.state.memory.counts),
             exemplar_bytes=len(self.state.memory) * height * width * channels,
+            parameters=size.parameters,
+            model_bytes=size.size,
             loss=progress.losses,
             seconds=seconds,
             seconds_by_phase=progress.seconds,

@@ -4,6 +4,7 @@ Restoring a saved model for prediction needs this module, not the engine or the 
 """
 
 from collections.abc import Mapping
+from typing import NamedTuple
 
 from torch import Tensor
 
@@ -42,6 +43,20 @@ def restore_snapshot(
     for scorer in scorers.values():
         scorer.requires_grad_(False)
     return Snapshot(network.requires_grad_(False).eval(), classes, scorers)
+
+
+class ModelSize(NamedTuple):
+    """How many parameters a model's network has, and how many bytes its saved tensors take."""
+
+    parameters: int
+    size: int
+
+
+def model_size(snapshot: Snapshot, scorer: str) -> ModelSize:
+    """Return the size of a snapshot with one of its scorers: weights and buffers of the network and the scorer."""
+    tensors = model_tensors(snapshot.network, {scorer: snapshot.scorers[scorer]}).values()
+    parameters = sum(parameter.numel() for parameter in snapshot.network.parameters())
+    return ModelSize(parameters, sum(tensor.nbytes for tensor in tensors))
 
 
 def model_tensors(network: Network, scorers: Mapping[str, Scorer]) -> dict[str, Tensor]:

@@ -170,6 +170,7 @@ def _results(task: TaskRecord) -> dict[str, float]:
         **{f"bias/{name}": getattr(task, name) for name in SCORES},
         "memory/exemplars": sum(task.memory_counts),
         "memory/exemplar_bytes": task.exemplar_bytes,
+        "memory/model_bytes": task.model_bytes,
         "memory/peak_memory_mb": task.peak_memory_mb,
         "images_per_second/task": task.images_per_second,
         "stream/task": task.task,
