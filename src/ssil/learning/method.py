@@ -14,6 +14,7 @@ from ssil.learning import losses
 from ssil.learning.batches import Batches, Pool
 from ssil.learning.schedule import Schedule
 from ssil.learning.snapshot import MAIN, Scorer, Step, TaskState
+from ssil.nn.branches import Branching
 from ssil.nn.heads import Head
 
 Count = Annotated[int, Field(ge=1)]
@@ -128,6 +129,8 @@ class Method:
     """The exemplars that the method uses: none, as many as the run's memory budget allows, or all images."""
     final_relu: bool = True
     """Whether the backbone's features end with a ReLU; cosine heads need negative values too."""
+    branches: Branching | None = None
+    """What a stage may add to the network for a task, with `TaskState.network.add_branch`; None for nothing."""
     training_key: Hashable = None
     """Methods with equal values other than None train identically, and can share one training."""
 

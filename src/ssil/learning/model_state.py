@@ -19,7 +19,8 @@ def initial_network(method: Method, classes: ClassTable, context: ExecutionConte
     """Return a new network with initial weights and a head for the given classes, on the context's device."""
     generator = context.random.at("backbone", classes.task)
     channels = context.samples.images.shape[2]
-    network = build(context.backbone, method.head, channels, context.norm, generator, method.final_relu, context.init)
+    shape = channels, context.norm, generator, method.final_relu, context.init, method.branches
+    network = build(context.backbone, method.head, *shape)
     for task, size in enumerate(classes.sizes, 1):
         network.head = network.head.grow(size, context.random.at("head", task))
     return network.to(device=context.device, dtype=context.dtype)
@@ -71,7 +72,7 @@ def restore_model(
     """Return the network and the scorers from which `model_tensors` took the tensors."""
     groups = split_groups(tensors)
     network = initial_network(method, classes, context)
-    network.load_state_dict(groups["network"])
+    network.restore(groups["network"])
     scorers = place_scorers({name: make() for name, make in method.scorers.items()}, context)
     for name, scorer in scorers.items():
         scorer.restore(groups.get(f"scorer.{name}", {}))

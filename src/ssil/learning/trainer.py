@@ -268,7 +268,8 @@ def _whole_divisors(loss: Loss, step: Step, labels: Tensor) -> dict[str, int]:
 def _placeholder(output: Output, labels: Tensor) -> Output:
     """Return the first image's output once per label; of stage maps one pixel only, to save memory."""
     stages = tuple(_first_row(stage[..., :1, :1], labels) for stage in output.stages)
-    return Output(_first_row(output.logits, labels), _first_row(output.features, labels), stages)
+    auxiliary = None if output.auxiliary is None else _first_row(output.auxiliary, labels)
+    return Output(_first_row(output.logits, labels), _first_row(output.features, labels), stages, auxiliary)
 
 
 def _first_row(values: Tensor, labels: Tensor) -> Tensor:

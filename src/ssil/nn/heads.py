@@ -40,6 +40,18 @@ class Head(nn.Module):
             setattr(grown, name, nn.Parameter(torch.cat([old, rows.to(old)])))
         return grown
 
+    def widen(self, new: int, generator: torch.Generator) -> Self:
+        """Return a copy for `new` more features. The weights of the features before them are the same bit for bit.
+
+        >>> head = LinearHead(width=4).grow(3, torch.Generator()).widen(2, torch.Generator())
+        >>> tuple(head.weight.shape), tuple(head(torch.ones(1, 6)).shape)
+        ((3, 6), (1, 3))
+        """
+        wide, old = deepcopy(self), self.weight.detach()
+        columns = uniform_(torch.empty(*old.shape[:-1], new), old.shape[-1] + new, generator)
+        wide.weight = nn.Parameter(torch.cat([old, columns.to(old)], -1))
+        return wide
+
     def without(self, label: int) -> Self:
         """Return a copy without the rows of a class. Parameters without a dimension have no rows."""
         less = deepcopy(self)

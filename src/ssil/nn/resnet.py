@@ -3,11 +3,14 @@
 That ReLU is applied at the input of the next stage, or before pooling: numerically this is an ordinary ResNet.
 """
 
+from copy import deepcopy
 from itertools import pairwise
 from typing import Literal
 
 from torch import Tensor, nn
 from torch.nn import functional as F
+
+from ssil.core.errors import UserError
 
 Norm = Literal["batch", "group"]
 
@@ -20,6 +23,14 @@ class Backbone(nn.Module):
     def forward(self, images: Tensor) -> tuple[Tensor, tuple[Tensor, ...]]:
         """Return the features, and the map of each stage before its ReLU."""
         raise NotImplementedError
+
+    def split(self) -> tuple[nn.Module, "Backbone"]:
+        """Return all stages but the last, and a backbone that computes the features from their map.
+
+        The first part returns its last map, and the maps of its stages. Raise UserError if the backbone has no stages.
+        """
+        name = type(self).__name__
+        raise UserError(f"backbone: the last stage of {name} can't be told from the others; give a resnet, for example")
 
 
 class ConvNorm(nn.Module):
@@ -77,11 +88,37 @@ class ResNet(Backbone):
 
     def forward(self, images: Tensor) -> tuple[Tensor, tuple[Tensor, ...]]:
         """Return the features (B, width), and the map of each stage before its ReLU."""
-        maps = [self.stem(images)]
-        for stage in self.stages:
-            maps.append(stage(maps[-1]))
-        last = F.relu(maps[-1]) if self.final_relu else maps[-1]
-        return last.mean((2, 3)), tuple(maps[1:])
+        last, maps = _through(self.stem, self.stages, images)
+        return (F.relu(last) if self.final_relu else last).mean((2, 3)), maps
+
+    def split(self) -> tuple[nn.Module, Backbone]:
+        """Return all stages but the last, and the last stage with the pooling, whose stem does nothing."""
+        if len(self.stages) < 2:
+            return super().split()
+        last = deepcopy(self)
+        last.stem, last.stages = nn.Identity(), self.stages[-1:]
+        return EarlyStages(self.stem, self.stages[:-1]), last
+
+
+class EarlyStages(nn.Module):
+    """A stem and the stages after it, without pooling."""
+
+    def __init__(self, stem: nn.Module, stages: nn.ModuleList):
+        super().__init__()
+        self.stem = stem
+        self.stages = stages
+
+    def forward(self, images: Tensor) -> tuple[Tensor, tuple[Tensor, ...]]:
+        """Return the last map before its ReLU, and the map of each stage."""
+        return _through(self.stem, self.stages, images)
+
+
+def _through(stem: nn.Module, stages: nn.ModuleList, images: Tensor) -> tuple[Tensor, tuple[Tensor, ...]]:
+    """Return the last map, and the map of each stage, all before their ReLU."""
+    maps: list[Tensor] = [stem(images)]
+    for stage in stages:
+        maps.append(stage(maps[-1]))
+    return maps[-1], tuple(maps[1:])
 
 
 def _stage(inputs: int, outputs: int, depth: int, norm: Norm) -> nn.Sequential:
