@@ -254,6 +254,11 @@ GRAMMARS: dict[str, Grammar] = {
         options={"--top": NUMBERS, "--unknown": NUMBERS, "--version": NUMBERS, "--json": FLAG, "--csv": FLAG},
         always=TRUSTED,
     ),
+    "test": Grammar(
+        (first("model", INPUTS), first("photos", INPUTS)),
+        options={"--version": NUMBERS, "--html": OUTPUTS, "--json": FLAG},
+        always=TRUSTED,
+    ),
     "inspect": Grammar(
         (first("model", INPUTS),),
         options={"--version": NUMBERS, "--html": OUTPUTS, "--json": FLAG},

@@ -33,6 +33,7 @@ COMMANDS = {
     "Your own classifier": {
         "learn": "Learn new classes, or more images of known ones, and keep the old.",
         "predict": "Classify images, with probabilities.",
+        "test": "Test a model by labelled images that it has not seen.",
         "inspect": "Show a model's classes, their kept images and accuracies.",
         "history": "List a model's versions: what each has learnt, and accuracies before and after.",
         "rollback": "Make another version of a model the current one.",

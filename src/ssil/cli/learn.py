@@ -4,7 +4,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TextIO
+from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import App, Parameter
 
@@ -21,7 +21,7 @@ from ssil.cli.terminal import (
     duration,
     json_line,
     percent,
-    printable,
+    print_remarks,
     require_plotly,
     table,
 )
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from ssil.learning.task import Observer, Progress, ProgressReport
 
 MAX_LISTED = 10
-"""How many remarks, and classes that got worse, are printed."""
+"""How many classes that got worse are printed."""
 
 DEFAULTS = {"backbone": "that of the weights", "image_size": "that of the weights", "method": DEFAULT_METHOD}
 """What `ssil learn` uses where the user names no weights."""
@@ -131,7 +131,7 @@ def learn(
             on_progress=on_progress,
             observer=observer,
         )
-    _print_remarks(published, sys.stderr if json else sys.stdout)
+    print_remarks(published.remarks, sys.stderr if json else sys.stdout)
     if json:
         json_line(version=published.version.number, **published.version.history[-1])
     else:
@@ -162,13 +162,6 @@ def _progress(silent: bool) -> Iterator[tuple[Callable[[int, int], None], "Obser
     with Interrupts() as interrupts, progress_display(silent) as display:
         interrupts.training = True
         yield on_progress, observer
-
-
-def _print_remarks(published: "PublishedUpdate", file: TextIO) -> None:
-    for remark in published.remarks[:MAX_LISTED]:
-        print(f"{printable(remark.path)}: {printable(remark.reason)}", file=file)
-    if len(published.remarks) > MAX_LISTED:
-        print(f"... and {len(published.remarks) - MAX_LISTED} more such remarks", file=file)
 
 
 def _print_summary(model: Path, published: "PublishedUpdate") -> None:

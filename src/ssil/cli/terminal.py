@@ -2,12 +2,13 @@
 
 import os
 import sys
+from collections.abc import Sequence
 from errno import EISDIR
 from importlib.util import find_spec
 from json import dumps
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
 from cyclopts import Parameter
 from rich.box import SIMPLE_HEAD
@@ -17,6 +18,9 @@ from rich.markup import escape
 from rich.table import Column, Table
 
 from ssil.core.errors import UserError
+
+if TYPE_CHECKING:
+    from ssil.data.image_index import Remark
 
 Json = Annotated[bool, Parameter(negative="", show_default=False, help="print one JSON object per line, for programs")]
 """The flag --json."""
@@ -37,6 +41,8 @@ MIN_TEXT_WIDTH = 10
 """A narrow terminal folds the text of a column, but not to less than this."""
 MAX_PATH = 300
 """Characters of a path that an error message shows."""
+MAX_REMARKS = 10
+"""Remarks on images that are printed."""
 CLOSE_COLUMNS = 12
 """A table of more columns than this has one space between them instead of two."""
 
@@ -131,6 +137,14 @@ def percent(value: float | None, decimals: int = 1) -> str:
     ('66.7 %', '67 %', '-')
     """
     return "-" if value is None else f"{value:.{decimals}f} %"
+
+
+def print_remarks(remarks: Sequence["Remark"], file: TextIO) -> None:
+    """Print the first `MAX_REMARKS` remarks on images, and how many more there are."""
+    for remark in remarks[:MAX_REMARKS]:
+        print(f"{printable(remark.path)}: {printable(remark.reason)}", file=file)
+    if len(remarks) > MAX_REMARKS:
+        print(f"... and {len(remarks) - MAX_REMARKS} more such remarks", file=file)
 
 
 def check_output(option: str, path: Path) -> None:
