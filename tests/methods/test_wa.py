@@ -18,7 +18,8 @@ from ssil.learning.method import Method, Phase, Stage
 from ssil.learning.registry import configure
 from ssil.learning.schedule import Schedule
 from ssil.learning.snapshot import MAIN, Scorer, Step, TaskState, TeacherOutput
-from ssil.methods.wa import Aligned, alignment
+from ssil.learning.stages import alignment
+from ssil.methods.wa import Aligned
 from ssil.nn.heads import LinearHead
 from ssil.nn.network import Network, Output
 from ssil.nn.resnet import Backbone

@@ -78,6 +78,22 @@ def tkd(student: Tensor, teacher: Tensor, bounds: Sequence[int], temperature: fl
     return loss
 
 
+def balanced_kd(student: Tensor, teacher: Tensor, weights: Tensor, temperature: float) -> Tensor:
+    """Balanced distillation (FOSTER): KL of the teacher's probabilities, each times its class's weight and normalised.
+
+    Args:
+        student: Logits.
+        teacher: Logits of the same classes.
+        weights: One positive number per class.
+        temperature: The tau by which logits are divided. The loss is not multiplied by its square.
+
+    >>> even, weights = torch.zeros(1, 2), torch.tensor([1.0, 3.0])
+    >>> balanced_kd(torch.log(torch.tensor([[0.25, 0.75]])), even, weights, temperature=1.0).item() < 1e-6
+    True
+    """
+    return gkd(student, teacher + temperature * weights.log(), temperature)
+
+
 class _BlockKL(torch.autograd.Function):
     """TKD with its gradient in closed form, (p - p') / temperature.
 

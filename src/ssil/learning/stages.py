@@ -45,6 +45,23 @@ def reset_head(state: TaskState) -> None:
         getattr(head, name).copy_(rows)
 
 
+@torch.no_grad()
+def align_new_rows(state: TaskState) -> None:
+    """Weight alignment (WA): multiply the rows of new classes by gamma: old and new ones then have one mean norm."""
+    weight, old = state.network.head.weight, state.classes.old
+    weight[old:] *= alignment(weight, old)
+
+
+def alignment(weight: Tensor, old: int, order: int = 2) -> Tensor:
+    """Gamma of WA (CVPR 2020, Fig. 3): the mean norm of old rows over that of new rows (also DER and MEMO).
+
+    >>> alignment(torch.tensor([[3.0, 4.0], [0.0, 10.0]]), old=1), alignment(torch.eye(2), old=1, order=1)
+    (tensor(0.5000), tensor(1.))
+    """
+    norms: Tensor = torch.linalg.vector_norm(weight, order, dim=1)
+    return norms[:old].mean() / norms[old:].mean().clamp(min=1e-12)
+
+
 def keep_old_rows(state: TaskState, _: StepPosition) -> None:
     """Set the head's rows of old classes back to what they were before the task (LUCIR, PODNet, UW's teacher C)."""
     if state.previous:

@@ -14,7 +14,7 @@ from ssil.learning.method import Method, Phase, Stage, StepPosition, TaskPlan, T
 from ssil.learning.registry import register
 from ssil.learning.schedule import Training
 from ssil.learning.snapshot import MAIN, Scorer, Step, TaskState
-from ssil.learning.stages import reset_head
+from ssil.learning.stages import alignment, reset_head
 from ssil.nn.heads import LinearHead
 from ssil.nn.network import Output
 
@@ -31,16 +31,6 @@ def distillation_loss(step: Step, temperature: float) -> dict[str, Term]:
     if step.teachers:  # not multiplied by temperature**2
         terms["kd"] = mean(share * losses.gkd(step.output.logits, step.teachers["old"].scores, temperature))
     return terms
-
-
-def alignment(weight: Tensor, old: int, order: int = 2) -> Tensor:
-    """The second phase (Fig. 3), for fairness: gamma, the mean norm of old rows over that of new rows.
-
-    >>> alignment(torch.tensor([[3.0, 4.0], [0.0, 10.0]]), old=1), alignment(torch.eye(2), old=1, order=1)
-    (tensor(0.5000), tensor(1.))
-    """
-    norms: Tensor = torch.linalg.vector_norm(weight, order, dim=1)
-    return norms[:old].mean() / norms[old:].mean().clamp(min=1e-12)
 
 
 class Aligned(Scorer):
@@ -99,7 +89,7 @@ def wa(
     clipped = (Stage("clip", clip),) if weight_clipping else ()
     loss = partial(distillation_loss, temperature=temperature)
 
-    def gamma(state: TaskState) -> Tensor:
+    def gamma(state: TaskState) -> Tensor:  # the second phase (Fig. 3), for fairness
         weight = state.network.head.weight
         return alignment(weight, state.classes.old, order).clamp(max=most) if state.classes.new else weight.new_ones(())
 
