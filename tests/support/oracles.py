@@ -33,6 +33,30 @@ def asymmetric_cross_entropy(scores: Vector, label: int, old: int) -> float:
     return cross_entropy(scores[old:], label - old)
 
 
+def derpp(
+    scores: Sequence[Vector],
+    labels: Sequence[int],
+    exemplars: Sequence[bool],
+    stored: Sequence[Vector],
+    alpha: float,
+    beta: float,
+) -> tuple[float, float, float]:
+    """The three terms of DER++, Eq. 6, each a mean over its images; NaN marks classes that came later."""
+    new, replayed, distances = [], [], []
+    for image, label in enumerate(labels):
+        if not exemplars[image]:
+            new.append(cross_entropy(scores[image], label))
+            continue
+        replayed.append(beta * cross_entropy(scores[image], label))
+        total, classes = 0.0, 0
+        for c, then in enumerate(stored[image]):
+            if not math.isnan(then):
+                total += (scores[image][c] - then) ** 2
+                classes += 1
+        distances.append(alpha * total / classes)
+    return math.fsum(new) / len(new), math.fsum(replayed) / len(replayed), math.fsum(distances) / len(distances)
+
+
 def divergence(target: Vector, student: Vector) -> float:
     total = 0.0
     for p, q in zip(target, student, strict=True):

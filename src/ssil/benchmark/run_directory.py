@@ -16,7 +16,7 @@ from ssil.benchmark.config import checkpoint_interval
 from ssil.benchmark.record import Record, read_record, verify_predictions, write_predictions, write_record
 from ssil.benchmark.run_identity import identity, refuse_other_run
 from ssil.benchmark.run_setup import RunSetup
-from ssil.benchmark.run_state import RunState, SavedState, progress_tensors, state_meta
+from ssil.benchmark.run_state import RunState, SavedState, memory_tensors, progress_tensors, state_meta
 from ssil.core.errors import UserError, one_line
 from ssil.core.files import LOCK, append_line, locked, read_file, refuse_special, write_atomic
 from ssil.data.image_index import Remark
@@ -144,7 +144,7 @@ class RunDirectory:
         for name, record in reversed([*state.records.items()]):  # the main one last: its summary speaks for all
             write_predictions(self._folder_of(name), len(record.tasks), predictions[name])
             write_record(self._folder_of(name), record)
-        parts = {"snapshot": snapshot_tensors(state.snapshot), "memory": {"indices": state.memory.indices}}
+        parts = {"snapshot": snapshot_tensors(state.snapshot), "memory": memory_tensors(state.memory)}
         self.checkpoints.save(state_meta(state), parts)
         self._begin_interval()
 

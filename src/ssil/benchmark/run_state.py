@@ -29,6 +29,8 @@ from ssil.learning.snapshot import MAIN, Scorer, Snapshot
 from ssil.learning.task import Progress
 from ssil.nn.network import Network
 
+STORED = "stored"
+"""The group of a checkpoint's tensors that are stored with exemplars."""
 Count = Annotated[int, Field(ge=0, le=LARGEST_COUNT)]
 
 
@@ -68,6 +70,11 @@ def state_meta(state: RunState) -> dict[str, Any]:
 def _position(progress: Progress) -> dict[str, Any]:
     scaler = {"scaler": progress.scaler.state_dict()} if progress.scaler else {}
     return {name: getattr(progress, name) for name in Position.model_fields if name != "scaler"} | scaler
+
+
+def memory_tensors(memory: Memory) -> dict[str, Tensor]:
+    """Return the tensors of a memory by name: the exemplars' indices, and what is stored with them."""
+    return {"indices": memory.indices, **join_groups({STORED: memory.stored})}
 
 
 def progress_tensors(progress: Progress) -> dict[str, Tensor]:
@@ -166,7 +173,10 @@ class SavedState:
         expected = torch.arange(classes.seen).repeat_interleave(torch.tensor(counts))
         if len(indices) and (indices.min() < 0 or not torch.equal(labels[indices].cpu(), expected)):
             raise ValueError("memory: exemplars of other classes")
-        return Memory(indices.split(counts))
+        stored = split_groups(self.parts["memory"]).get(STORED, {})
+        if wrong := [name for name, values in stored.items() if len(values) != len(indices)]:
+            raise ValueError(f"memory: {wrong[0]} is not stored with {len(indices)} exemplars")
+        return Memory(indices.split(counts), stored)
 
     def _progress(self, position: Position, classes: ClassTable) -> Progress:
         """Return the unfinished task; raise ValueError if it does not fit the method's plan."""

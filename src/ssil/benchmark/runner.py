@@ -24,6 +24,7 @@ from ssil.learning import metrics
 from ssil.learning.distributed import all_equal, broadcast, ending_together, total
 from ssil.learning.engine import learn, start
 from ssil.learning.evaluation import feature_lookup, predict, teacher_ratios
+from ssil.learning.exemplar_values import with_values
 from ssil.learning.memory import Memory, Select
 from ssil.learning.metrics import Predictions
 from ssil.learning.model_state import ModelSize, model_size
@@ -247,7 +248,9 @@ class _TaskRunner:
         chosen = memories.update(self.state.memory, arrived, task.classes, setup.budget, select)
         broadcast(context.fabric, chosen.exemplars)
         context.last_features.clear()  # nobody will ask for them again
-        return chosen
+        complete = with_values(setup.configured.method, snapshot, chosen, context)
+        broadcast(context.fabric, complete.stored.values())
+        return complete
 
     def _with_task(self, record: Record, task: Task, result: TaskResult, seconds: float) -> Record:
         """Return the record with this task; after the last one also with the summary and the time of its end."""

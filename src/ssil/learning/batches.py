@@ -169,18 +169,19 @@ class ClassBalanced:
 
 
 class LocalBatch(NamedTuple):
-    """One process's share of a global batch: images as fetched, the draws for their augmentation, and labels."""
+    """One process's share of a global batch: images as fetched, draws for their augmentation, labels, indices."""
 
     pixels: Tensor
     draws: Draws
     labels: Tensor
+    indices: Tensor
 
     def split(self, count: int) -> list[Self]:
         """Return at most `count` parts of nearly equal size, with new and replayed images in each."""
         if count == 1:
             return [self]
         rows = [torch.arange(len(self.labels))[first::count] for first in range(min(count, len(self.labels)))]
-        return [type(self)(self.pixels[row], self.draws.take(row), self.labels[row]) for row in rows]
+        return [type(self)(self.pixels[row], self.draws.take(row), self.labels[row], self.indices[row]) for row in rows]
 
 
 def load(batch: Batch, generator: torch.Generator, context: ExecutionContext, least: int) -> LocalBatch:
@@ -199,4 +200,4 @@ def load(batch: Batch, generator: torch.Generator, context: ExecutionContext, le
     slots = torch.cat([main, len(batch.main) + replayed])
     draws = context.transform.draw(len(indices), generator).take(slots)
     local = indices[slots]
-    return LocalBatch(context.samples.images.fetch(local, draws), draws, context.samples.labels[local])
+    return LocalBatch(context.samples.images.fetch(local, draws), draws, context.samples.labels[local], local)

@@ -11,6 +11,7 @@ from ssil.core.errors import UserError
 from ssil.learning.batches import Pool
 from ssil.learning.distributed import broadcast
 from ssil.learning.execution import ExecutionContext
+from ssil.learning.exemplar_values import with_values
 from ssil.learning.memory import Memory
 from ssil.learning.method import Method, Phase, Stage
 from ssil.learning.model_state import initial_network, place_scorers
@@ -57,7 +58,8 @@ def learn(
     progress = progress or start(method, snapshot, task, context)
     pool = Pool(task.indices, memory.indices, context.samples.labels)
     assert (pool.labels[pool.old] < task.classes.old).all(), "exemplars are of classes learnt before"
-    learner = _TaskLearner(method, snapshot, task, context, progress, pool)
+    complete = with_values(method, snapshot, memory, context)
+    learner = _TaskLearner(method, snapshot, task, context, progress, pool, complete)
     plan = method.plan(task.classes)
     names = [part.name for part in plan]
     if len({*names}) < len(names):
@@ -97,6 +99,7 @@ class _TaskLearner:
     context: ExecutionContext
     progress: Progress
     pool: Pool
+    memory: Memory
 
     def run(self, part: Phase | Stage, observer: Observer) -> None:
         """Run a phase, from where it was left, or a stage."""
@@ -143,10 +146,8 @@ class _TaskLearner:
     def state(self, name: str) -> TaskState:
         """Return the view of the task for the phase, stage or scorer called `name`, which keys its randomness."""
         progress, random = self.progress, self.context.random.within(self.task.number, name)
-        evaluate = self.context.outputs
-        return TaskState(
-            progress.network, progress.scorers, self.task.classes, self.pool, self.snapshot, random, evaluate
-        )
+        model = progress.network, progress.scorers, self.task.classes
+        return TaskState(*model, self.pool, self.snapshot, random, self.context.outputs, self.memory)
 
     def scorer_state(self) -> TaskState:
         """Return the view of the task for a scorer; the features that it asks for are kept for herding."""

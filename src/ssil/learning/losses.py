@@ -36,6 +36,21 @@ def separated_cross_entropy(logits: Tensor, labels: Tensor, old: int) -> Tensor:
     return cross_entropy(logits.masked_fill(other_group, -torch.inf), labels)
 
 
+def logit_distance(logits: Tensor, stored: Tensor) -> Tensor:
+    """Return the mean squared difference of logits and stored ones (B,), over the classes that existed then.
+
+    DER++, Eq. 6, second term. The equation has the sum over classes; the authors' code has the mean, to which their
+    weights belong.
+
+    Args:
+        logits: (B, seen).
+        stored: (B, at most seen); NaN for classes that came later. A row without any number gives 0.
+    """
+    known = ~stored.isnan()
+    differences = torch.where(known, logits[:, : stored.shape[1]] - stored, 0.0)
+    return differences.square().sum(1) / known.sum(1).clamp(min=1)
+
+
 def asymmetric_cross_entropy(logits: Tensor, labels: Tensor, old: int) -> Tensor:
     """ACE (ER-ACE, 2022): the softmax of a new class's sample is over new classes, that of an old one's over all.
 

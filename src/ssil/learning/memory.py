@@ -2,7 +2,7 @@
 
 from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar, Protocol
 
 import torch
@@ -31,6 +31,10 @@ class Memory:
     """
 
     exemplars: tuple[Tensor, ...] = ()
+    stored: Mapping[str, Tensor] = field(default_factory=dict)
+    """What is kept with each exemplar beside its image: tensors by name, with one row per exemplar of `indices`.
+
+    A row of NaN stands for nothing; see `exemplar_values.py`."""
 
     @property
     def counts(self) -> tuple[int, ...]:
@@ -209,7 +213,7 @@ def update(
     select: Select,
     renewal: Callable[[Select], Renew] = keeping,
 ) -> Memory:
-    """Return the memory after a task.
+    """Return the memory after a task; what is stored with an exemplar goes where the exemplar goes.
 
     Args:
         memory: The memory before the task.
@@ -222,7 +226,24 @@ def update(
     held = memory.exemplars + (_nothing(),) * (classes.seen - len(memory.exemplars))
     new = [arrived.get(c, _nothing()) for c in range(classes.seen)]
     quotas = budget.quotas([*map(len, map(torch.cat, zip(held, new, strict=True)))])
-    return Memory(tuple(map(renewal(select), range(classes.seen), held, new, quotas)))
+    chosen = Memory(tuple(map(renewal(select), range(classes.seen), held, new, quotas)))
+    return Memory(chosen.exemplars, carried(memory.stored, memory.indices, chosen.indices))
+
+
+def carried(stored: Mapping[str, Tensor], before: Tensor, after: Tensor) -> dict[str, Tensor]:
+    """Return one row of each stored tensor per exemplar in `after`: its row of `before`, or NaN if it has none.
+
+    >>> carried({"logits": torch.tensor([[1.0], [2.0]])}, torch.tensor([7, 3]), torch.tensor([3, 8]))["logits"].tolist()
+    [[2.0], [nan]]
+    """
+    row_of = {index: row for row, index in enumerate(before.tolist())}
+    rows = torch.tensor([row_of.get(index, len(before)) for index in after.tolist()], dtype=torch.long)
+    return {name: with_empty_row(values)[rows] for name, values in stored.items()}
+
+
+def with_empty_row(values: Tensor) -> Tensor:
+    """Return stored values with a last row of NaN, which stands for nothing."""
+    return torch.cat([values, values.new_full((1, *values.shape[1:]), torch.nan)])
 
 
 def _nothing() -> Tensor:

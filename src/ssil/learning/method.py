@@ -27,8 +27,8 @@ class Term(NamedTuple):
     """One term of a loss: one value per sample, and the number by which the sum of the values is divided.
 
     The divisor is the size of the mini-batch or of a group of its samples. If a batch is divided among processes or
-    into parts, each gives its own divisor, and the trainer divides by their sum. A divisor must therefore depend on
-    the labels only.
+    into parts, each gives its own divisor, and the trainer divides by their sum. A divisor must therefore not depend
+    on outputs: only on the labels, and on which images are exemplars.
     """
 
     values: Tensor
@@ -104,6 +104,16 @@ TaskPlan = tuple[Phase | Stage, ...]
 
 
 @dataclass(frozen=True)
+class StoredValues:
+    """What a method keeps with each exemplar beside its image; losses find it in `Step.stored`."""
+
+    compute: Callable[[TaskState, Tensor], Mapping[str, Tensor]]
+    """(the end of the task, indices of images that become exemplars) -> floating-point tensors with a row for each."""
+    per_class: tuple[str, ...] = ()
+    """The names of the tensors whose columns are the classes seen so far. The columns of later classes are NaN."""
+
+
+@dataclass(frozen=True)
 class Requirements:
     """What a method needs beside the new images, and what it does after its main phase."""
 
@@ -133,6 +143,8 @@ class Method:
     """What a stage may add to the network for a task, with `TaskState.network.add_branch`; None for nothing."""
     training_key: Hashable = None
     """Methods with equal values other than None train identically, and can share one training."""
+    stored: StoredValues | None = None
+    """What the memory keeps with each exemplar beside its image; None for nothing."""
 
     def __post_init__(self) -> None:
         if MAIN not in self.scorers:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar, NamedTuple, Self
 
 import torch
@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from ssil.core.classes import ClassTable
 from ssil.core.randomness import Randomness
 from ssil.learning.batches import Pool
+from ssil.learning.memory import Memory
 from ssil.nn.heads import Head
 from ssil.nn.network import Network, Output, folded
 
@@ -126,6 +127,13 @@ class Step:
     head: Head
     """The student's head, for a scale or cosines that can't be read from the logits."""
     scorer: Scorer
+    indices: Tensor = field(default_factory=lambda: torch.empty(0, dtype=torch.long))
+    """(B,) the images' indices among the training samples, on the CPU"""
+    exemplars: Tensor = field(default_factory=lambda: torch.empty(0, dtype=torch.bool))
+    """(B,) whether an image is an exemplar; the others are the task's own, of new or of known classes"""
+    stored: Mapping[str, Tensor] = field(default_factory=dict)
+    """By name, what the memory keeps with the images (B, ...); NaN for images with which nothing is kept. Empty in a
+    task without exemplars."""
 
     @property
     def scores(self) -> Tensor:
@@ -148,6 +156,8 @@ class TaskState:
     random: Randomness
     evaluate: Callable[[Network, Tensor], Output]
     """(network, indices of training images) -> its output under the test transform, without stage maps"""
+    memory: Memory = field(default_factory=Memory)
+    """The exemplars, and what is stored with them."""
 
     def outputs(self, indices: Tensor) -> Output:
         """Return the current network's output for training images under the test transform."""

@@ -20,6 +20,7 @@ from ssil.data.prefetch import prefetch
 from ssil.learning import distributed
 from ssil.learning.batches import Batch, LocalBatch, load
 from ssil.learning.execution import ExecutionContext
+from ssil.learning.exemplar_values import KeptValues
 from ssil.learning.method import Loss, Phase, StepPosition, Term
 from ssil.learning.optimizer import Sgd
 from ssil.learning.snapshot import MAIN, Snapshot, Step, TaskState, Teacher, TeacherOutput
@@ -47,6 +48,7 @@ class Trainer:
         self.pool = phase.images(state.pool, self.classes, context.random) if phase.images else state.pool
         labels = context.samples.labels[self.pool.all]
         self.counts = torch.bincount(labels, minlength=self.classes.seen).to(context.device)
+        self.kept = KeptValues(state.memory, len(context.samples), context.device)
         self.steps_per_epoch = phase.batches.steps(self.pool) if len(self.pool.all) else 0
         self.trains_scorer = phase.trained == "scorer"
         self.trained = self._trained_part()
@@ -175,7 +177,7 @@ class Trainer:
                 terms = _checked(self.phase.loss(step))
                 if number == 1:
                     whole = part is local
-                    left = _divisors(terms) if whole else _whole_divisors(self.phase.loss, step, local.labels)
+                    left = _divisors(terms) if whole else _whole_divisors(self.phase.loss, step, local, self.kept)
                     weights = _weights(left, self.context)
                 weighted = {name: term.values.sum() * weights[name] for name, term in terms.items()}
                 self.fabric.backward(torch.stack([*weighted.values()]).sum())
@@ -198,7 +200,8 @@ class Trainer:
         with self.fabric.autocast():
             outputs = {name: teacher(images) for name, teacher in self.teachers.items()}
         head, scorer = self.progress.network.head, self.progress.scorers[MAIN]
-        return Step(labels, self.network(images), self.classes, outputs, self.counts, head, scorer)
+        kept = self.kept.of(part.indices)
+        return Step(labels, self.network(images), self.classes, outputs, self.counts, head, scorer, *kept)
 
     def _backward_scorer(self, batch: Batch) -> dict[str, Tensor]:
         """Compute the gradients of the scorer for a global batch, and return the value of each loss term."""
@@ -206,7 +209,8 @@ class Trainer:
         labels, features = self.context.samples.labels[indices], self.features[self.feature_row[indices]]
         head, scorer = self.progress.network.head, self.progress.scorers[MAIN]
         output = Output(head(features), features)
-        step = Step(labels.to(self.counts.device), output, self.classes, {}, self.counts, head, scorer)
+        kept = self.kept.of(indices)
+        step = Step(labels.to(self.counts.device), output, self.classes, {}, self.counts, head, scorer, *kept)
         terms = _checked(self.phase.loss(step))
         values = {name: term.values.sum() * (1 / max(term.divisor, 1)) for name, term in terms.items()}
         torch.stack([*values.values()]).sum().backward()
@@ -252,17 +256,20 @@ def _divisors(terms: Mapping[str, Term]) -> dict[str, int]:
 
 
 @torch.no_grad()
-def _whole_divisors(loss: Loss, step: Step, labels: Tensor) -> dict[str, int]:
-    """Return the divisors for a batch with these labels, of which `step` is the first part.
+def _whole_divisors(loss: Loss, step: Step, local: LocalBatch, kept: KeptValues) -> dict[str, int]:
+    """Return the divisors for a process's whole share of a batch, of which `step` is the first part.
 
-    The loss is called with the whole batch's labels and a placeholder for the outputs, on which divisors don't depend.
+    The loss is called with the whole share's labels, indices and stored values, and a placeholder for the outputs, on
+    which divisors don't depend.
     """
-    labels = labels.to(step.labels.device)
+    labels = local.labels.to(step.labels.device)
     teachers = {
         name: TeacherOutput(_placeholder(given.output, labels), _first_row(given.scores, labels))
         for name, given in step.teachers.items()
     }
-    return _divisors(loss(replace(step, labels=labels, output=_placeholder(step.output, labels), teachers=teachers)))
+    indices, exemplars, stored = kept.of(local.indices)
+    known = replace(step, labels=labels, indices=indices, exemplars=exemplars, stored=stored)
+    return _divisors(loss(replace(known, output=_placeholder(step.output, labels), teachers=teachers)))
 
 
 def _placeholder(output: Output, labels: Tensor) -> Output:
@@ -279,7 +286,7 @@ def _first_row(values: Tensor, labels: Tensor) -> Tensor:
 def _refuse_remainder(left: Mapping[str, int]) -> None:
     """Raise UserError unless the divisors of all parts have added up to those of the whole batch."""
     if odd := [name for name, count in left.items() if count]:
-        what = f"the divisor of loss part {odd[0]!r} depends on more than the labels"
+        what = f"the divisor of loss part {odd[0]!r} depends on the outputs"
         raise UserError(f"method: {what}, which can't be known of a batch in parts; leave --accumulate out")
 
 

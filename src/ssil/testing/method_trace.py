@@ -16,6 +16,7 @@ from ssil.benchmark.runner import run
 from ssil.core.samples import Images, Samples
 from ssil.learning import memory as memories
 from ssil.learning.engine import learn
+from ssil.learning.exemplar_values import with_values
 from ssil.learning.memory import Memory
 from ssil.learning.method import Method, Phase, Stage, Term
 from ssil.learning.registry import Recipe, configure, find_recipe
@@ -110,7 +111,13 @@ def weights(snapshot: Snapshot | None) -> dict[str, Tensor]:
 
 def equal(these: Mapping[str, Tensor], those: Mapping[str, Tensor]) -> bool:
     """Return whether two groups of tensors are equal bit for bit."""
-    return these.keys() == those.keys() and all(torch.equal(these[key], those[key]) for key in these)
+    return these.keys() == those.keys() and all(torch.equal(_bits(these[key]), _bits(those[key])) for key in these)
+
+
+def _bits(values: Tensor) -> Tensor:
+    """Return the bytes of a tensor, row by row: NaN, which a memory may hold, is not equal to itself."""
+    flat = values.contiguous().reshape(len(values) if values.ndim else 1, -1)
+    return flat.view(torch.uint8) if flat.numel() else flat
 
 
 def set_up(name: str, dataset: Path, **settings: Any) -> RunSetup:
@@ -137,7 +144,8 @@ def trace(name: str, dataset: Path, **options: Any) -> tuple[TaskTrace, ...]:
         snapshot = tasks[-1].snapshot
         arrived = memories.by_class(task.indices, plan.context.samples.labels)
         select = memories.random_selection(plan.context.random)
-        memory = memories.update(memory, arrived, task.classes, plan.budget, select)
+        chosen = memories.update(memory, arrived, task.classes, plan.budget, select)
+        memory = with_values(plan.configured.method, snapshot, chosen, plan.context)
     return tuple(tasks)
 
 
