@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from ssil.core.classes import ClassTable
     from ssil.learning import losses
     from ssil.learning.batches import Mixed, NewOnly, Replay
-    from ssil.learning.method import Method, Phase, Stage, Term, cross_entropy, mean
+    from ssil.learning.method import Method, Phase, Stage, StoredValues, Term, cross_entropy, mean
     from ssil.learning.registry import register
     from ssil.learning.schedule import Training
     from ssil.learning.snapshot import MAIN, Scorer, Step, TaskState
@@ -42,6 +42,7 @@ __all__ = [
     "Scorer",
     "Stage",
     "Step",
+    "StoredValues",
     "TaskState",
     "Term",
     "Training",
@@ -60,7 +61,7 @@ _HOMES = {
     "ssil.core.classes": ["ClassTable"],
     "ssil.learning": ["losses"],
     "ssil.learning.batches": ["Mixed", "NewOnly", "Replay"],
-    "ssil.learning.method": ["Method", "Phase", "Stage", "Term", "cross_entropy", "mean"],
+    "ssil.learning.method": ["Method", "Phase", "Stage", "StoredValues", "Term", "cross_entropy", "mean"],
     "ssil.learning.registry": ["register"],
     "ssil.learning.schedule": ["Training"],
     "ssil.learning.snapshot": ["MAIN", "Scorer", "Step", "TaskState"],

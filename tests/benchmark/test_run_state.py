@@ -46,6 +46,7 @@ CHANGES: dict[str, Change] = {
     "exemplars beyond the images": lambda _, parts: parts["memory"]["indices"].add_(10**6),
     "exemplars before the images": lambda _, parts: parts["memory"]["indices"].sub_(10**6),
     "exemplars of other classes": lambda _, parts: parts["memory"].update(indices=parts["memory"]["indices"].flip(0)),
+    "values stored with other exemplars": lambda _, parts: parts["memory"].update({"stored/logits": torch.zeros(1, 2)}),
     "weights of another shape": lambda _, parts: parts["snapshot"].update(
         {name: torch.zeros(1) for name in parts["snapshot"]}
     ),

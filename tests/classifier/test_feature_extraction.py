@@ -120,7 +120,7 @@ def test_an_observer_is_called_for_features_first() -> None:
 
 
 def test_as_many_epochs_as_fit(monkeypatch: pytest.MonkeyPatch, batch_sizes: list[int]) -> None:
-    monkeypatch.setattr("ssil.classifier.update.PROBE_SECONDS", 0.02)
+    monkeypatch.setattr("ssil.classifier.epochs_in_time.PROBE_SECONDS", 0.02)
     made = update(None, frozen(epochs=50), labelled_images(["ant", "bee"]), init=backbone(), minutes=1e-5)
     assert made.epochs == 1
     assert sum(batch_sizes) == 20

@@ -159,7 +159,7 @@ def test_exemplars_that_arrive_again_are_not_kept_twice() -> None:
 
 def test_as_many_epochs_as_fit(monkeypatch: pytest.MonkeyPatch) -> None:
     steps = count()  # a second each
-    monkeypatch.setattr("ssil.classifier.update.time", SimpleNamespace(monotonic=lambda: float(next(steps))))
+    monkeypatch.setattr("ssil.classifier.epochs_in_time.time", SimpleNamespace(monotonic=lambda: float(next(steps))))
     arrived = labelled_images(["ant", "bee"])
     hurried, slow, slower = (update(None, settings(epochs=50), arrived, minutes=m) for m in (0.01, 0.4, 0.8))
     assert (hurried.epochs, hurried.classifier.settings.epochs) == (1, 50)

@@ -15,6 +15,7 @@ from ssil.benchmark.run_setup import RunSetup
 from ssil.core.classes import ClassTable
 from ssil.core.settings import LARGEST_COUNT
 from ssil.learning.execution import ExecutionContext
+from ssil.learning.exemplar_values import check_stored
 from ssil.learning.memory import Memory
 from ssil.learning.method import Method, Phase, Stage
 from ssil.learning.model_state import (
@@ -174,9 +175,9 @@ class SavedState:
         if len(indices) and (indices.min() < 0 or not torch.equal(labels[indices].cpu(), expected)):
             raise ValueError("memory: exemplars of other classes")
         stored = split_groups(self.parts["memory"]).get(STORED, {})
-        if wrong := [name for name, values in stored.items() if len(values) != len(indices)]:
-            raise ValueError(f"memory: {wrong[0]} is not stored with {len(indices)} exemplars")
-        return Memory(indices.split(counts), stored)
+        memory = Memory(indices.split(counts), stored)
+        check_stored(self._method, memory, classes.seen)
+        return memory
 
     def _progress(self, position: Position, classes: ClassTable) -> Progress:
         """Return the unfinished task; raise ValueError if it does not fit the method's plan."""

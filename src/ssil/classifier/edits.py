@@ -6,6 +6,7 @@ from typing import TypeVar
 from ssil.classifier.image_file import normalized_name
 from ssil.classifier.model_directory import ModelDirectory, ModelVersion
 from ssil.classifier.prediction import Classifier
+from ssil.classifier.stored_values import without_stored_class
 from ssil.core.classes import ClassTable
 from ssil.core.errors import UserError, did_you_mean
 from ssil.data.image_index import as_utf8
@@ -40,10 +41,11 @@ def forget(directory: ModelDirectory, name: str) -> ModelVersion:
             raise UserError(
                 f"class: without {name!r} there would be nothing left to tell apart; remove the model instead"
             )
+        method = known.settings.configured().method
         changed = replace(
             known,
             snapshot=without(known.snapshot, label),
-            exemplars=_without_class(known.exemplars, label),
+            exemplars=without_stored_class(_without_class(known.exemplars, label), method, label),
             holdout=_without_class(known.holdout, label),
             counted=_without_class(known.counted, label),
         )

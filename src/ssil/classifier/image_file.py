@@ -1,6 +1,6 @@
 """An encoded image as a value, and groups of them. Nothing here imports torch, which predictions need not load."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
@@ -28,6 +28,8 @@ class ImageFile:
     """If the image is a reduced copy, the checksum of the original."""
     features: Callable[[], "Tensor"] | None = None
     """Reads the image's features, if a frozen backbone has computed them."""
+    stored: Callable[[], "Mapping[str, Tensor]"] | None = None
+    """Reads what the method stores with the image, if it is an exemplar of a method that stores anything."""
 
     @classmethod
     def from_bytes(cls, name: str, data: bytes, origin: str = "") -> "ImageFile":
@@ -38,6 +40,10 @@ class ImageFile:
         """Return the image with these features."""
         return replace(self, features=partial(_same, features))
 
+    def with_stored(self, values: "Mapping[str, Tensor]") -> "ImageFile":
+        """Return the image with what a method stores with it."""
+        return replace(self, stored=partial(_same, values))
+
     @property
     def original_digest(self) -> str:
         """The checksum of the image as it first arrived, by which it is recognised when it arrives again."""
@@ -47,7 +53,7 @@ class ImageFile:
         """Return a copy in memory whose short side is at most `short_side` pixels."""
         data = bytes(shrink(self.read(), short_side, channels))
         origin = self.original_digest if checksum(data) != self.digest else self.origin
-        return replace(ImageFile.from_bytes(self.name, data, origin), features=self.features)
+        return replace(ImageFile.from_bytes(self.name, data, origin), features=self.features, stored=self.stored)
 
 
 def _same(value: Value) -> Value:

@@ -158,7 +158,7 @@ class ModelDirectory(VersionedDirectory):
             "sha256": image.digest,
             "name": image.name,
             "origin": image.origin,
-            **model_tensors.write_features(path, image),
+            **model_tensors.write_tensors(path, image),
         }
 
     def _images(self, entries: Sequence[Sequence[Mapping[str, str]]], classes: int) -> ImagesByClass:
@@ -175,11 +175,10 @@ class ModelDirectory(VersionedDirectory):
         model_files.check_digest(digest)
         path = self.folder / file
         features = model_tensors.features_reader(path, entry.get(model_tensors.FEATURES))
-        return (
-            ImageFile(name, digest, partial(model_files.read_image, path, digest), origin, features)
-            if path.exists()
-            else None
-        )
+        stored = model_tensors.stored_reader(path, entry.get(model_tensors.STORED))
+        if not path.exists():
+            return None
+        return ImageFile(name, digest, partial(model_files.read_image, path, digest), origin, features, stored)
 
 
 def _check_shapes(snapshot: Snapshot, settings: ClassifierSettings) -> None:

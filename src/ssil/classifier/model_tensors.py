@@ -1,6 +1,6 @@
-"""Reading and writing the tensors of a model directory: weights, and features of kept images."""
+"""Reading and writing the tensors of a model directory: weights, and tensors of kept images."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 
@@ -14,8 +14,8 @@ from ssil.core.errors import UserError, one_line
 from ssil.core.files import checksum, write_atomic
 from ssil.core.tensor_files import pack
 
-FEATURES = "features"
-"""The tensor in a file of features, and the key of its checksum in model.json."""
+FEATURES, STORED = "features", "stored"
+"""The keys in model.json of the checksums of an image's two files of tensors; the former is also its only tensor."""
 
 
 def read_weights(path: Path, digest: str) -> dict[str, Tensor]:
@@ -33,28 +33,41 @@ def read_weights(path: Path, digest: str) -> dict[str, Tensor]:
     return tensors
 
 
-def write_features(image_path: Path, image: ImageFile) -> dict[str, str]:
-    """Write an image's features beside its file; return the entry of model.json that refers to them, if there are any.
+def write_tensors(image_path: Path, image: ImageFile) -> dict[str, str]:
+    """Write an image's features, and what is stored with it, beside its file; return the entries of model.json.
 
-    The file's name contains both checksums: the image's and its own.
+    A file's name contains both checksums: the image's and its own. The entries refer to the files; what the image does
+    not have has none.
     """
-    if not image.features:
-        return {}
-    data = pack({FEATURES: image.features()})
-    if not (path := _features_path(image_path, checksum(data))).exists():
+    features, stored = image.features, image.stored
+    kept = ({FEATURES: {FEATURES: features()}} if features else {}) | ({STORED: stored()} if stored else {})
+    return {kind: _write(image_path, tensors) for kind, tensors in kept.items()}
+
+
+def _write(image_path: Path, tensors: Mapping[str, Tensor]) -> str:
+    data = pack(tensors)
+    if not (path := tensors_path(image_path, checksum(data))).exists():
         write_atomic(path, data)
-    return {FEATURES: checksum(data)}
+    return checksum(data)
+
+
+def tensors_path(image_path: Path, digest: str) -> Path:
+    """Return the path of a file with tensors of an image."""
+    return image_path.with_name(f"{image_path.stem}-{digest}.safetensors")
 
 
 def features_reader(image_path: Path, digest: str | None) -> Callable[[], Tensor] | None:
     """Return a function that reads an image's features; None if it has none, or the user has deleted the file."""
-    if digest is None or not (path := _features_path(image_path, digest)).exists():
-        return None
-    return partial(_read_features, path, digest)
+    return partial(_read_features, path, str(digest)) if (path := _existing(image_path, digest)) else None
 
 
-def _features_path(image_path: Path, digest: str) -> Path:
-    return image_path.with_name(f"{image_path.stem}-{digest}.safetensors")
+def stored_reader(image_path: Path, digest: str | None) -> Callable[[], Mapping[str, Tensor]] | None:
+    """Return a function that reads what is stored with an image; None if nothing is, or the file was deleted."""
+    return partial(_read_stored, path, str(digest)) if (path := _existing(image_path, digest)) else None
+
+
+def _existing(image_path: Path, digest: str | None) -> Path | None:
+    return path if digest is not None and (path := tensors_path(image_path, digest)).exists() else None
 
 
 def _read_features(path: Path, digest: str) -> Tensor:
@@ -62,3 +75,13 @@ def _read_features(path: Path, digest: str) -> Tensor:
         return safetensors.torch.load(read_checked(path, digest))[FEATURES]
     except (KeyError, SafetensorError):
         raise UserError(f"model: {path} holds no features; delete it, or restore it") from None
+
+
+def _read_stored(path: Path, digest: str) -> Mapping[str, Tensor]:
+    try:
+        tensors = safetensors.torch.load(read_checked(path, digest))
+        if all(values.is_floating_point() and values.ndim for values in tensors.values()):
+            return tensors
+    except SafetensorError:
+        pass
+    raise UserError(f"model: {path} holds no values of an exemplar; delete it, or restore it")

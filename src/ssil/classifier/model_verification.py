@@ -9,7 +9,7 @@ from typing import Any
 from ssil.classifier.exported_model import open_session, read_exported
 from ssil.classifier.model_directory import ModelDirectory
 from ssil.classifier.model_files import read_checked, refuse_special_files, write_checked_json
-from ssil.classifier.model_tensors import FEATURES, features_reader, read_weights
+from ssil.classifier.model_tensors import FEATURES, STORED, features_reader, read_weights, stored_reader, tensors_path
 from ssil.classifier.versions import EXEMPLARS, HOLDOUT, ONNX
 from ssil.core.defects import Defect, OnFile, left_over, move_aside, told
 from ssil.core.errors import UserError
@@ -136,30 +136,31 @@ class _ModelVerification:
             if problem := _image_problem(self.folder / file, str(entry["sha256"])):
                 meaning = UPDATES if problem != "missing" else "the class has one image less to be remembered by"
                 yield Defect(self.folder / file, problem, meaning, partial(self._drop, file, None))
-            yield from self._feature_defects(file, entry)
+            yield from self._tensor_defects(file, entry)
             on_file(done, len(entries))
 
-    def _feature_defects(self, file: str, entry: Description) -> Iterator[Defect]:
-        if FEATURES not in entry:
-            return
-        path = (self.folder / file).with_name(f"{(self.folder / file).stem}-{entry[FEATURES]}.safetensors")
-        read = features_reader(self.folder / file, str(entry[FEATURES]))
-        try:
-            problem = "" if read and read() is not None else "missing"
-        except UserError as error:
-            problem = told(error, path)
-        if problem:
-            drop = partial(self._drop, file, path)
-            yield Defect(path, problem, f"{UPDATES}, or compute them again if they are missing", drop)
+    def _tensor_defects(self, file: str, entry: Description) -> Iterator[Defect]:
+        for kind, reader in (FEATURES, features_reader), (STORED, stored_reader):
+            if kind not in entry:
+                continue
+            path = tensors_path(self.folder / file, str(entry[kind]))
+            read = reader(self.folder / file, str(entry[kind]))
+            try:
+                problem = "" if read and read() is not None else "missing"
+            except UserError as error:
+                problem = told(error, path)
+            if problem:
+                drop = partial(self._drop, file, (kind, path))
+                yield Defect(path, problem, f"{UPDATES}, or compute them again if they are missing", drop)
 
-    def _drop(self, file: str, features: Path | None) -> str:
-        """Take an image, or only its features, out of every version; move the file aside if there is one."""
+    def _drop(self, file: str, tensors: tuple[str, Path] | None) -> str:
+        """Take an image, or only a kind of its tensors, out of every version; move the file aside if there is one."""
+        kind, path = tensors or (None, self.folder / file)
         for number, description in self.whole.items():
-            changed = {kind: _without(description[kind], file, features is not None) for kind in (EXEMPLARS, HOLDOUT)}
-            if any(changed[kind] != description[kind] for kind in changed):
+            changed = {group: _without(description[group], file, kind) for group in (EXEMPLARS, HOLDOUT)}
+            if any(changed[group] != description[group] for group in changed):
                 self.whole[number] = description | changed  # type: ignore[operator]
                 write_checked_json(self.directory.version(number) / MODEL, self.whole[number])
-        path = features or self.folder / file
         done = f", and {move_aside(self.folder, path)}" if path.exists() else ""
         return f"no version refers to it any more{done}"
 
@@ -192,11 +193,11 @@ def _image_problem(path: Path, digest: str) -> str:
     return ""
 
 
-def _without(groups: list[list[dict[str, str]]], file: str, features: bool) -> list[list[dict[str, str]]]:
-    """Return the entries of images without those of a file, or only without its features."""
-    if not features:
+def _without(groups: list[list[dict[str, str]]], file: str, kind: str | None) -> list[list[dict[str, str]]]:
+    """Return the entries of images without those of a file, or only without a kind of its tensors."""
+    if kind is None:
         return [[entry for entry in group if entry["file"] != file] for group in groups]
     return [
-        [{key: value for key, value in entry.items() if entry["file"] != file or key != FEATURES} for entry in group]
+        [{key: value for key, value in entry.items() if entry["file"] != file or key != kind} for entry in group]
         for group in groups
     ]

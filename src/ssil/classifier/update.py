@@ -1,8 +1,6 @@
 """One update of a classifier: it learns new classes, or more images of known ones, and keeps the old."""
 
-import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
@@ -13,10 +11,12 @@ import torch
 from torch import Tensor
 
 from ssil.classifier.classifier_settings import FIXED, ClassifierSettings, ExemplarRule, make_settings
+from ssil.classifier.epochs_in_time import with_fitting_epochs
 from ssil.classifier.feature_extraction import WholeNetwork, trained_network
 from ssil.classifier.holdout import BUDGET_SHARE, HoldoutResult, evaluate, evaluate_scores, hold_out, holdout_scores
 from ssil.classifier.image_file import ImageFile, ImagesByClass, LabelledImages
 from ssil.classifier.prediction import Classifier
+from ssil.classifier.stored_values import exemplar_images, with_stored_rows
 from ssil.classifier.temperature_scaling import fit_temperature
 from ssil.classifier.tuning import tuned_method
 from ssil.classifier.unknown import fit_threshold
@@ -26,15 +26,15 @@ from ssil.core.randomness import Randomness
 from ssil.core.samples import Samples
 from ssil.learning import memory as memories
 from ssil.learning.engine import learn, start
+from ssil.learning.exemplar_values import with_values
 from ssil.learning.memory import FixedBudget, Memory
+from ssil.learning.method import Method
 from ssil.learning.snapshot import MAIN, Snapshot
-from ssil.learning.task import Observer, Progress, ProgressReport, Task, ignore_progress
+from ssil.learning.task import Observer, Task, ignore_progress
 from ssil.nn.pretrained import Pretrained
 
 SIZE_SAMPLE = 200
 """About how many images are read to estimate the size of all of them."""
-PROBE_SECONDS, MAX_EPOCHS = 3.0, 300
-"""How long training is timed to choose the number of epochs, and the largest number chosen."""
 
 
 class NothingNewError(UserError):
@@ -83,7 +83,8 @@ def update(
     exemplars, held = _kept_images(classifier, images)
     network, random = trained_network(settings, previous, init, observer), Randomness(settings.seed)
     budget = _memory_budget(settings, [*(image for image, _ in images), *chain.from_iterable(exemplars)])
-    needed = settings.configured().method.requirements()
+    method = settings.configured().method
+    needed = method.requirements()
     counted = _counted(classifier, closed := not needed.training)
     arrived = _without_known(images, exemplars, counted) if closed else _without_exemplars(images, exemplars)
     largest = budget if needed.memory == "none" else int(BUDGET_SHARE * budget)
@@ -91,12 +92,14 @@ def update(
     if not training:
         raise NothingNewError("images: the model keeps all of these images already; bring others")
     holdout = network.with_features(held_out)
-    data = _TrainingData.of(network, classes, training, exemplars)
+    data = _TrainingData.of(network, classes, training, exemplars, method, previous)
     train = partial(_train, previous, data, network)
-    timed = _with_fitting_epochs(settings, 60 * minutes, train, first=not classifier) if minutes else settings
+    timed = with_fitting_epochs(settings, 60 * minutes, train, first=not classifier) if minutes else settings
     snapshot = train(timed, observer)
     left = 0 if needed.memory == "none" else budget - sum(map(len, holdout))
-    chosen = data.choose_exemplars(FixedBudget(left), settings.exemplars, random)
+    memory = data.choose_exemplars(FixedBudget(left), settings.exemplars, random)
+    trained, context = network.trained_part(snapshot), network.context(data.samples)
+    chosen = exemplar_images(with_values(method, trained, memory, context), data.images)
     kept = _shrunk(chosen, settings), _shrunk(holdout, settings)
     unscaled = Classifier(settings, snapshot, *kept, _with_counted(counted, classes, training) if closed else ())
     before = evaluate(classifier, unscaled.holdout) if classifier else None
@@ -218,7 +221,13 @@ class _TrainingData:
 
     @classmethod
     def of(
-        cls, network: WholeNetwork, classes: ClassTable, arrived: LabelledImages, exemplars: ImagesByClass
+        cls,
+        network: WholeNetwork,
+        classes: ClassTable,
+        arrived: LabelledImages,
+        exemplars: ImagesByClass,
+        method: Method,
+        previous: Snapshot | None,
     ) -> "_TrainingData":
         label_of = {name: label for label, name in enumerate(classes.names)}
         labels = [label_of[name] for _, name in arrived]
@@ -226,14 +235,16 @@ class _TrainingData:
         new, *old = network.with_features([[image for image, _ in arrived], *exemplars])
         images = (*new, *(image for group in old for image in group))
         kept = torch.arange(len(new), len(images)).split([len(group) for group in old]) if old else ()
-        return cls(classes, images, network.samples(images, labels), Memory(tuple(kept)), len(new))
+        samples, known = network.samples(images, labels), with_stored_rows(Memory(tuple(kept)), images, method)
+        before = network.trained_part(previous) if previous else None
+        memory = with_values(method, before, known, network.context(samples))
+        return cls(classes, images, samples, memory, len(new))
 
-    def choose_exemplars(self, budget: FixedBudget, rule: ExemplarRule, random: Randomness) -> ImagesByClass:
+    def choose_exemplars(self, budget: FixedBudget, rule: ExemplarRule, random: Randomness) -> Memory:
         """Return the exemplars after the update."""
         arrived = memories.by_class(torch.arange(self.arrived), self.samples.labels)
         renewal, select = self._renewal(rule, random), memories.random_selection(random)
-        chosen = memories.update(self.memory, arrived, self.classes, budget, select, renewal)
-        return tuple(tuple(self.images[index] for index in group.tolist()) for group in chosen.exemplars)
+        return memories.update(self.memory, arrived, self.classes, budget, select, renewal)
 
     def _renewal(self, rule: ExemplarRule, random: Randomness) -> Callable[[memories.Select], memories.Renew]:
         """Return the rule by which a class's exemplars follow its new images."""
@@ -261,33 +272,3 @@ def _train(
     progress = start(settings.configured().method, trained, task, context)
     method = tuned_method(settings, progress.network)
     return network.whole(learn(method, trained, data.memory, task, context, progress, observer))
-
-
-def _with_fitting_epochs(
-    settings: ClassifierSettings,
-    seconds: float,
-    train: Callable[[ClassifierSettings, Observer], Snapshot],
-    *,
-    first: bool,
-) -> ClassifierSettings:
-    """Return the settings with as many epochs as fit into `seconds`, after timing `train` for a short while."""
-    times, shares = list[float](), list[float]()
-
-    def probe(_: Progress, report: ProgressReport) -> None:
-        times.append(time.monotonic())
-        shares.append(report.done)
-        if times[-1] - times[0] > PROBE_SECONDS:
-            raise _ProbeDoneError
-
-    with suppress(_ProbeDoneError):
-        train(settings, probe)
-    if len(times) < 2 or shares[-1] == shares[0]:
-        return settings
-    name = "epochs" if first else "later_epochs"
-    whole = (times[-1] - times[0]) / (shares[-1] - shares[0])
-    fitting = max(1, min(MAX_EPOCHS, int(getattr(settings, name) * seconds / whole)))
-    return settings.model_copy(update={name: fitting})
-
-
-class _ProbeDoneError(Exception):
-    pass

@@ -73,6 +73,35 @@ def _widened(values: Tensor, sizes: Sequence[int]) -> Tensor:
     return whole
 
 
+def stacked(rows: Sequence[Mapping[str, Tensor]]) -> dict[str, Tensor]:
+    """Return what is stored with each of several exemplars as one tensor per name; what is not there is NaN.
+
+    >>> stacked([{"logits": torch.tensor([1.0])}, {}, {"logits": torch.tensor([2.0, 3.0])}])["logits"].tolist()
+    [[1.0, nan], [nan, nan], [2.0, 3.0]]
+    """
+    names = dict.fromkeys(name for row in rows for name in row)
+    return {name: _stacked([row.get(name) for row in rows]) for name in names}
+
+
+def _stacked(rows: Sequence[Tensor | None]) -> Tensor:
+    known = [row for row in rows if row is not None]
+    if len({row.ndim for row in known}) > 1:
+        raise UserError("model: what is stored with its exemplars differs in dimensions; delete those files")
+    sizes = [max(lengths) for lengths in zip(*(row.shape for row in known), strict=True)]
+    nothing = known[0].new_empty([0] * known[0].ndim)
+    return torch.cat([_widened((nothing if row is None else row).unsqueeze(0), sizes) for row in rows])
+
+
+def check_stored(method: Method, memory: Memory, classes: int) -> None:
+    """Raise ValueError unless stored values have a row per exemplar, and where columns are classes, no more of them."""
+    for name, values in memory.stored.items():
+        per_class = method.stored is not None and name in method.stored.per_class
+        if not values.is_floating_point() or len(values) != len(memory):
+            raise ValueError(f"{name} is not stored with {len(memory)} exemplars")
+        if per_class and (values.ndim != 2 or values.shape[1] > classes):
+            raise ValueError(f"{name} of shape {tuple(values.shape)} is not stored for {classes} classes")
+
+
 def without_class(stored: Mapping[str, Tensor], per_class: tuple[str, ...], label: int) -> dict[str, Tensor]:
     """Return one exemplar's values without a class: without its entry in the tensors that have one per class.
 

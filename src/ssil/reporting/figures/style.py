@@ -45,6 +45,7 @@ KNOWN: Final = {
     "scail": ("ScaIL", MethodStyle("#f08a90", "d", "--")),
     "er": ("ER", MethodStyle("#d9a521", "X", "-.")),
     "er_ace": ("ER-ACE", MethodStyle("#9a6fb0", "<", ":")),
+    "derpp": ("DER++", MethodStyle("#7a7a00", ">", ":")),
     "lwf": ("LwF", MethodStyle("#44556b", "s", ":")),
     "ncm": ("NCM", MethodStyle("#a0522d", "o", ":")),
     "slda": ("SLDA", MethodStyle("#2f4f9f", "D", ":")),
