@@ -79,14 +79,14 @@ def _paths(name: str) -> list[str]:
 def _read(path: str, stdin: BinaryIO, preprocessing: Preprocessing) -> NamedView | Remark:
     try:
         data = stdin.read() if path == "-" else read_image_file(Path(path))
-        return NamedView(as_utf8(path), _view(data, preprocessing))
+        return NamedView(as_utf8(path), read_view(data, preprocessing))
     except OSError as error:
         return Remark(as_utf8(path), error_reason(error))
     except UnreadableError as error:
         return Remark(as_utf8(path), str(error))
 
 
-def _view(data: bytes, preprocessing: Preprocessing) -> Pixels:
+def read_view(data: bytes, preprocessing: Preprocessing) -> Pixels:
     """Return the test view; raise UnreadableError if the image is damaged, which `view` alone would not notice."""
     size, channels = preprocessing.size, preprocessing.channels
     out = np.empty((size, size, channels), np.uint8)

@@ -180,6 +180,13 @@ def require_plotly(option: str) -> None:
         raise UserError(f"{option}: plotly is missing; install it with pip install 'ssil[report]'")
 
 
+def require_studio(command: str) -> None:
+    """Raise UserError if a package of the server is not installed."""
+    for package in ("fastapi", "uvicorn", "python_multipart", "jinja2", "prometheus_client"):
+        if not find_spec(package):
+            raise UserError(f"{command}: {package} is missing; install it with pip install 'ssil[studio]'")
+
+
 def is_first_process() -> bool:
     """Return whether this is the first of all processes on all nodes, as torchrun, Slurm or Lightning number them."""
     ranks = ("RANK", "SLURM_PROCID", "NODE_RANK", "LOCAL_RANK")
