@@ -57,6 +57,8 @@ COMMANDS = {
     "Files": {
         "verify": "Verify every file of a model, a run or a store; repair what can be.",
         "cache": "Show what the cache holds, or clear what nobody needs.",
+        "doctor": "Show what is installed and what this machine offers; test whether learning works.",
+        "completion": "Print the script with which a shell completes commands and options.",
     },
     "Methods and data": {
         "methods": "List the methods, or show the options and settings of one.",
