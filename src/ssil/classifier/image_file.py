@@ -68,6 +68,11 @@ LabelledImages = Sequence[tuple[ImageFile, str]]
 """Images, each with the name of its class."""
 
 
+def labelled(names: Sequence[str], groups: Sequence[Sequence[ImageFile]]) -> LabelledImages:
+    """Return the images of each class's group, with the names of the classes."""
+    return [(image, name) for name, group in zip(names, groups, strict=True) for image in group]
+
+
 def normalized_name(class_name: str) -> str:
     """Return the class name in Unicode's composed form: file systems and keyboards differ in letters with accents."""
     return normalize("NFC", class_name)

@@ -14,7 +14,7 @@ from ssil.classifier.classifier_settings import FIXED, ClassifierSettings, Exemp
 from ssil.classifier.epochs_in_time import with_fitting_epochs
 from ssil.classifier.feature_extraction import WholeNetwork, trained_network
 from ssil.classifier.holdout import BUDGET_SHARE, HoldoutResult, evaluate, evaluate_scores, hold_out, holdout_scores
-from ssil.classifier.image_file import ImageFile, ImagesByClass, LabelledImages
+from ssil.classifier.image_file import ImageFile, ImagesByClass, LabelledImages, labelled
 from ssil.classifier.prediction import Classifier
 from ssil.classifier.stored_values import exemplar_images, with_stored_rows
 from ssil.classifier.temperature_scaling import fit_temperature
@@ -55,6 +55,10 @@ class Update(NamedTuple):
     epochs: int
     after_unscaled: HoldoutResult | None
     """The result after the update at a temperature of 1."""
+    arrived: LabelledImages = ()
+    """All images that arrived."""
+    examined: LabelledImages = ()
+    """The images at hand, with features where a frozen backbone has computed them: arrived, kept, and held out."""
 
 
 def update(
@@ -105,7 +109,8 @@ def update(
     before = evaluate(classifier, unscaled.holdout) if classifier else None
     epochs = timed.later_epochs if classifier else timed.epochs
     updated, after, after_unscaled = _scaled(unscaled)
-    return Update(updated, before, after, len(training), known.names, epochs, after_unscaled)
+    examined = [*data.labelled(), *labelled(classes.names, holdout)]
+    return Update(updated, before, after, len(training), known.names, epochs, after_unscaled, images, examined)
 
 
 def changed_settings(settings: ClassifierSettings, given: Mapping[str, Any]) -> ClassifierSettings:
@@ -239,6 +244,10 @@ class _TrainingData:
         before = network.trained_part(previous) if previous else None
         memory = with_values(method, before, known, network.context(samples))
         return cls(classes, images, samples, memory, len(new))
+
+    def labelled(self) -> LabelledImages:
+        """Return the images with the names of their classes."""
+        return [*zip(self.images, map(self.classes.names.__getitem__, self.samples.labels.tolist()), strict=True)]
 
     def choose_exemplars(self, budget: FixedBudget, rule: ExemplarRule, random: Randomness) -> Memory:
         """Return the exemplars after the update."""

@@ -1,0 +1,268 @@
+"""Advice on an update: suspicious images, confused classes, classes that look like one, classes that need images."""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import Literal, NamedTuple
+
+import torch
+from torch import Tensor
+
+from ssil.classifier.advice.doubtful_classes import alike_classes
+from ssil.classifier.advice.doubtful_images import (
+    Flags,
+    Judgement,
+    blurred_images,
+    dark_images,
+    doubtful_labels,
+    far_images,
+    judge,
+    nearly_same,
+)
+from ssil.classifier.advice.image_measures import ImageMeasures, Values, measure_images
+from ssil.classifier.advice.leave_one_out import LeftOut
+from ssil.classifier.feature_extraction import trained_network
+from ssil.classifier.holdout import holdout_scores
+from ssil.classifier.image_file import ImageFile, LabelledImages
+from ssil.classifier.prediction import Classifier
+from ssil.classifier.update import Update
+
+MAX_EXAMINED = 20_000
+"""Of more images, as many are examined, evenly spread over them."""
+FEW, WEAK = 10, 0.6
+"""A class needs more images if it has fewer than these, or if a smaller part of its hold-out images is recognised."""
+
+Kind = Literal["same", "nearly same", "wrong class", "blurred", "dark", "far"]
+KINDS: tuple[Kind, ...] = ("same", "nearly same", "wrong class", "blurred", "dark", "far")
+"""Why an image is suspicious; of several reasons the first one counts."""
+
+
+class Suspect(NamedTuple):
+    """An image that somebody should look at."""
+
+    kind: Kind
+    image: ImageFile
+    label: str
+    other: str = ""
+    """The class that it looks like, or in which the same image is too."""
+    twin: ImageFile | None = None
+    """The same image in the other class; None where only its class is known."""
+
+
+class ConfusedPair(NamedTuple):
+    """Hold-out images of a class that are taken for another one."""
+
+    label: str
+    other: str
+    images: tuple[ImageFile, ...]
+    total: int
+    """All hold-out images of the class."""
+
+
+class AlikePair(NamedTuple):
+    """Two classes that look like one under two names."""
+
+    first: str
+    second: str
+    nearer: int
+    """Images of both that look more like the other class."""
+    images: int
+    """All images of both that were examined."""
+
+
+class NeededImages(NamedTuple):
+    """A class of which there should be more images."""
+
+    label: str
+    images: int
+    """Images that the model has learnt or holds out."""
+    correct: int
+    total: int
+    """Of so many hold-out images so many are recognised."""
+
+
+@dataclass(frozen=True)
+class Advice:
+    """What would help a classifier; the most important of each kind first."""
+
+    examined: int
+    """Images that were examined, those that the model kept from earlier updates included."""
+    suspects: tuple[Suspect, ...]
+    confused: tuple[ConfusedPair, ...]
+    alike: tuple[AlikePair, ...]
+    needed: tuple[NeededImages, ...]
+    typical: Mapping[str, ImageFile]
+    """An image of each examined class that is near its mean."""
+
+    def of_kind(self, kind: Kind) -> list[Suspect]:
+        """Return the suspects of a kind."""
+        return [suspect for suspect in self.suspects if suspect.kind == kind]
+
+
+def advise(known: Classifier | None, result: Update) -> Advice:
+    """Return advice on the images that an update has brought.
+
+    The arrived images are examined together with the images that the model keeps. Where a frozen backbone has computed
+    features these are used, else those of the network after the update, which has learnt the images: then fewer wrong
+    labels stand out.
+
+    Args:
+        known: The classifier before the update; None for a first one.
+        result: The update.
+    """
+    names = result.classifier.classes.names
+    confused, sizes = tuple(_confused(result.classifier)), _class_sizes(result)
+    examined = result.examined[:: -(-len(result.examined) // MAX_EXAMINED) or 1]
+    twins = {(one.image.original_digest, one.label): one for one in _same_images(known, result.arrived)}
+    needed = tuple(_needed(result, sizes))
+    if not examined:
+        return Advice(0, tuple(twins.values()), confused, (), needed, {})
+    found = _Examined.of(result.classifier, examined)
+    arrived = {(image.original_digest, name) for image, name in result.arrived}
+    suspects = _first_reasons([*twins.values(), *found.suspects()])
+    brought = [one for one in suspects if (one.image.original_digest, one.label) in arrived]
+    alike = tuple(pair for pair in found.alike() if {pair.first, pair.second} <= {*names})
+    return Advice(len(examined), tuple(brought), confused, alike, needed, found.typical())
+
+
+def _first_reasons(suspects: Sequence[Suspect]) -> list[Suspect]:
+    """Return each suspect once, by kind; two that are the same, or nearly, are told together or not at all."""
+    told, found = set[tuple[str, str]](), list[Suspect]()
+    for suspect in sorted(suspects, key=lambda one: KINDS.index(one.kind)):
+        both = {(suspect.image.original_digest, suspect.label)}
+        if suspect.twin:
+            both.add((suspect.twin.original_digest, suspect.other))
+        if suspect.kind == "same" or not both & told:
+            found.append(suspect)
+            told |= both
+    return found
+
+
+def _same_images(known: Classifier | None, arrived: LabelledImages) -> Iterator[Suspect]:
+    """Yield the arrived images that are, byte by byte, in another class too: one that arrived, or a known one."""
+    before = _known_classes(known)
+    first: dict[str, tuple[ImageFile, str]] = {}
+    for image, name in arrived:
+        digest = image.original_digest
+        twin, other = first.setdefault(digest, (image, name))
+        if other != name:
+            yield Suspect("same", image, name, other, twin)
+        elif before.get(digest, name) != name:
+            yield Suspect("same", image, name, before[digest])
+
+
+def _known_classes(known: Classifier | None) -> dict[str, str]:
+    """Return the class of each image, by its checksum, that a classifier has counted or keeps."""
+    if not known:
+        return {}
+    groups = zip(known.classes.names, known.exemplars, known.holdout, strict=True)
+    kept = {image.original_digest: name for name, *both in groups for image in chain(*both)}
+    counted = zip(known.classes.names, known.counted, strict=False)
+    return {digest: name for name, digests in counted for digest in digests} | kept
+
+
+def _class_sizes(result: Update) -> Counter[str]:
+    """Return how many images the model has learnt or holds out of each class."""
+    classifier = result.classifier
+    if not classifier.counted:
+        return Counter(name for _, name in result.examined)
+    groups = zip(classifier.classes.names, classifier.counted, classifier.holdout, strict=True)
+    return Counter({name: len(counted) + len(held) for name, counted, held in groups})
+
+
+def _needed(result: Update, sizes: Mapping[str, int]) -> Iterator[NeededImages]:
+    """Yield the classes with few images, or of which few hold-out images are recognised, the weakest first."""
+    results = result.after.classes if result.after else {}
+    rows = []
+    for name in result.classifier.classes.names:
+        correct, total = results.get(name, (0, 0))
+        weak = total > 1 and correct < WEAK * total
+        if weak or sizes[name] < FEW:
+            rows.append(NeededImages(name, sizes[name], correct, total))
+    yield from sorted(rows, key=lambda row: (row.correct / row.total if row.total else 0.0, row.images))
+
+
+def _confused(classifier: Classifier) -> Iterator[ConfusedPair]:
+    """Yield the pairs of classes that the classifier confuses in its hold-out set, the most frequent first."""
+    if not any(classifier.holdout):
+        return
+    predicted = holdout_scores(classifier, classifier.holdout)[0].argmax(1).tolist()
+    images = [(image, label) for label, group in enumerate(classifier.holdout) for image in group]
+    pairs = defaultdict[tuple[int, int], list[ImageFile]](list)
+    for (image, label), other in zip(images, predicted, strict=True):
+        if label != other:
+            pairs[label, other].append(image)
+    names = classifier.classes.names
+    for (label, other), found in sorted(pairs.items(), key=lambda item: -len(item[1])):
+        yield ConfusedPair(names[label], names[other], tuple(found), len(classifier.holdout[label]))
+
+
+@dataclass(frozen=True)
+class _Examined:
+    """Images with what was found out about each."""
+
+    images: tuple[ImageFile, ...]
+    names: tuple[str, ...]
+    """The classes that have an image."""
+    labels: Tensor
+    features: Tensor
+    measures: ImageMeasures
+    judgement: Judgement
+
+    @classmethod
+    def of(cls, classifier: Classifier, examined: LabelledImages) -> "_Examined":
+        present = {name for _, name in examined}
+        names = tuple(name for name in classifier.classes.names if name in present)
+        label_of = {name: label for label, name in enumerate(names)}
+        images = tuple(image for image, _ in examined)
+        labels = torch.tensor([label_of[name] for _, name in examined])
+        features = _features(classifier, images)
+        return cls(images, names, labels, features, measure_images(images), judge(LeftOut.of(features, labels)))
+
+    def suspects(self) -> Iterator[Suspect]:
+        """Yield all suspects but those that are byte by byte the same, the most suspicious of a kind first."""
+        for one, other in nearly_same(self.measures, self.features, self.labels):
+            if self.images[one].original_digest != self.images[other].original_digest:
+                yield Suspect("nearly same", self.images[one], self._name(one), self._name(other), self.images[other])
+                yield Suspect("nearly same", self.images[other], self._name(other), self._name(one), self.images[one])
+        for row in self._ordered(doubtful_labels(self.judgement, self.labels), -self.judgement.odds):
+            other = self.names[self.judgement.likeliest[row]]
+            yield Suspect("wrong class", self.images[row], self._name(row), other)
+        flags: list[tuple[Kind, Flags, Values]] = [
+            ("blurred", blurred_images(self.measures, self.labels), self.measures.sharpness),
+            ("dark", dark_images(self.measures, self.labels), self.measures.brightness),
+            ("far", far_images(self.judgement), -self.judgement.distance),
+        ]
+        for kind, flagged, order in flags:
+            yield from (Suspect(kind, self.images[row], self._name(row)) for row in self._ordered(flagged, order))
+
+    def alike(self) -> Iterator[AlikePair]:
+        """Yield the pairs of classes that look like one."""
+        counts = torch.bincount(self.labels).tolist()
+        for pair in alike_classes(self.judgement.nearer, counts):
+            both = counts[pair.first] + counts[pair.second]
+            yield AlikePair(self.names[pair.first], self.names[pair.second], pair.images, both)
+
+    def typical(self) -> dict[str, ImageFile]:
+        """Return an image of each class that is near its mean."""
+        order = self.judgement.distance.argsort()[::-1].tolist()  # the nearest last: it is the one that stays
+        return {self._name(row): self.images[row] for row in order}
+
+    def _name(self, row: int) -> str:
+        return self.names[int(self.labels[row])]
+
+    @staticmethod
+    def _ordered(flagged: Flags, values: Values) -> list[int]:
+        rows: list[int] = flagged.nonzero()[0].tolist()
+        return sorted(rows, key=lambda row: float(values[row]))
+
+
+@torch.inference_mode()
+def _features(classifier: Classifier, images: Sequence[ImageFile]) -> Tensor:
+    """Return the features of images: those that a frozen backbone has computed, or the network's own."""
+    network = trained_network(classifier.settings, classifier.snapshot)
+    samples = network.samples(images, [0] * len(images))
+    snapshot, context = network.trained_part(classifier.snapshot), network.context(samples)
+    outputs = context.batched_outputs(snapshot.network, torch.arange(len(samples)))
+    return torch.cat([output.features.float().cpu() for _, output in outputs])

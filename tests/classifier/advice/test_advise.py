@@ -1,0 +1,91 @@
+"""Advice on whole updates, with planted faults."""
+
+from io import BytesIO
+
+import pytest
+from PIL import Image
+
+from ssil.classifier.advice.advise import Advice, advise
+from ssil.classifier.image_file import ImageFile, LabelledImages
+from ssil.classifier.update import update
+from tiny_classifiers import labelled_images, png, settings
+
+CLOSED = settings(method="slda", unknown_loss=0)
+
+
+def named(name: str, data: bytes) -> ImageFile:
+    return ImageFile.from_bytes(name, data)
+
+
+def faulty() -> LabelledImages:
+    again = BytesIO()
+    Image.open(BytesIO(png("ant", 0))).resize((40, 40), Image.Resampling.BILINEAR).save(again, "PNG")
+    planted = [
+        (named("bee/swapped.png", png("cat", 91)), "bee"),
+        (named("cat/copy.png", png("bee", 3)), "cat"),
+        (named("bee/larger.png", again.getvalue()), "bee"),
+    ]
+    return [*labelled_images(["ant", "bee", "cat"], 20), *labelled_images(["emu"], 4), *planted]
+
+
+@pytest.fixture(scope="module")
+def advice() -> Advice:
+    return advise(None, update(None, CLOSED, faulty()))
+
+
+def test_planted_faults_are_told_once(advice: Advice) -> None:
+    told = {one.image.name: (one.kind, one.label, one.other) for one in advice.suspects}
+    assert told["cat/copy.png"] == ("same", "cat", "bee")
+    assert told["bee/swapped.png"] == ("wrong class", "bee", "cat")
+    assert ("bee/larger.png" in told) != ("ant/0.png" in told)
+    assert told.get("bee/larger.png", told.get("ant/0.png"))[0] == "nearly same"  # type: ignore[index]
+    assert len(told) == len(advice.suspects) == 3
+    (twin,) = (one.twin.name for one in advice.of_kind("same") if one.twin)
+    assert twin == "bee/3.png"
+
+
+def test_small_classes_are_named(advice: Advice) -> None:
+    assert [(one.label, one.images, one.total) for one in advice.needed] == [("emu", 4, 0)]
+    assert advice.alike == ()
+
+
+def test_typical_images_are_of_their_class(advice: Advice) -> None:
+    assert {name: image.name.partition("/")[0] for name, image in advice.typical.items()} == {
+        name: name for name in ("ant", "bee", "cat", "emu")
+    }
+
+
+def test_images_of_an_earlier_update_are_recognised() -> None:
+    first = update(None, CLOSED, labelled_images(["ant", "bee"], 10)).classifier
+    arrived = [*labelled_images(["cat"], 10), (named("cat/old.png", png("ant", 2)), "cat")]
+    told = advise(first, update(first, CLOSED, arrived)).of_kind("same")
+    assert [(one.image.name, one.label, one.other, one.twin) for one in told] == [("cat/old.png", "cat", "ant", None)]
+
+
+def test_confused_classes_of_a_network_that_is_trained() -> None:
+    """Two names for one pattern: half of the hold-out images are taken for the other one."""
+    images = [(named(f"{name}/{at}.png", png("ant", at + 50 * (name == "emu"))), name)
+              for name in ("ant", "emu") for at in range(20)]  # fmt: skip
+    result = update(None, settings(epochs=2), [*images, *labelled_images(["bee"], 20)])
+    found = advise(None, result)
+    assert {(pair.label, pair.other) for pair in found.confused} & {("ant", "emu"), ("emu", "ant")}
+    for pair in found.confused:
+        assert all(image.name.startswith(pair.label) for image in pair.images)
+        assert 0 < len(pair.images) <= pair.total <= 4
+
+
+def test_classes_that_are_one_are_told() -> None:
+    images = [(named(f"{name}/{at}.png", png("ant", at + 50 * (name == "emu"))), name)
+              for name in ("ant", "emu") for at in range(20)]  # fmt: skip
+    found = advise(None, update(None, CLOSED, [*images, *labelled_images(["bee", "cat"], 20)]))
+    assert [{pair.first, pair.second} for pair in found.alike] == [{"ant", "emu"}]
+    assert 0.4 <= found.alike[0].nearer / found.alike[0].images <= 1
+
+
+def test_only_arrived_images_are_suspects_and_nothing_needs_a_hold_out_set() -> None:
+    first = update(None, CLOSED, faulty()).classifier
+    second = advise(first, update(first, CLOSED, labelled_images(["fox"], 3)))
+    assert second.suspects == ()
+    assert {one.label for one in second.needed} >= {"fox", "emu"}
+    none = advise(None, update(None, settings(method="slda", memory=0), labelled_images(["ant", "bee"], 2)))
+    assert (none.confused, none.suspects) == ((), ())
