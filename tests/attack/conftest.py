@@ -97,19 +97,38 @@ def model(ssil: CommandLines, photos: Path, tmp_path_factory: pytest.TempPathFac
     return folder
 
 
-@pytest.fixture(scope="session")
-def frozen_model(ssil: CommandLines, model: Path, photos: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A model directory whose backbone is frozen, so that features lie beside the images."""
-    root = tmp_path_factory.mktemp("frozen")
+def frozen(ssil: CommandLines, model: Path, photos: Path, root: Path, method: str) -> Path:
+    """Return a new model directory with two versions, whose backbone is frozen at the weights of `model`."""
     known = safetensors.torch.load((model / "versions/0001/weights.safetensors").read_bytes())
     start = "network/backbone."
     kept = {name.removeprefix(start): value for name, value in known.items() if name.startswith(start)}
     (root / "first.safetensors").write_bytes(safetensors.torch.save(kept))
-    frozen = (*LEARN, "--init", root / "first.safetensors", "--freeze", "--method", "icarl")
+    frozen = (*LEARN, "--init", root / "first.safetensors", "--freeze", "--method", method)
     for name, settings in {"first": frozen, "second": TRUST}.items():
         done = ssil("learn", root / "model", photos / name, *settings, *SHORT)
         assert done.code == 0, done.err
     return root / "model"
+
+
+@pytest.fixture(scope="session")
+def frozen_model(ssil: CommandLines, model: Path, photos: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A model directory whose backbone is frozen, so that features lie beside the images."""
+    return frozen(ssil, model, photos, tmp_path_factory.mktemp("frozen"), "icarl")
+
+
+@pytest.fixture(scope="session")
+def closed_form_model(ssil: CommandLines, model: Path, photos: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A model directory of the default method, whose weights hold statistics of features."""
+    return frozen(ssil, model, photos, tmp_path_factory.mktemp("closed"), "slda")
+
+
+@pytest.fixture(scope="session")
+def default_model(ssil: CommandLines, photos: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A model directory that was made without any option."""
+    folder = tmp_path_factory.mktemp("default") / "model"
+    done = ssil("learn", folder, photos / "first", seconds=300)
+    assert done.code == 0, done.err
+    return folder
 
 
 LIST = Path(__file__).with_name("known_failures.toml")

@@ -5,126 +5,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from attacked import BACKBONE, TRUST
+from odd_values import BACKBONES, FLAG, INPUTS, METHODS, NUMBERS, OPTIONS, OUTPUTS, SMALL, TEXTS, WEIGHTS
 
-NUMBERS = [
-    "nan",
-    "inf",
-    "-inf",
-    "-1",
-    "0",
-    "1",
-    "2",
-    "1e39",
-    "1e400",
-    "1e-400",
-    "-0.0",
-    "0.5",
-    "1.5",
-    "٣",
-    "0x10",
-    "1_0",
-]
-NUMBERS += ["", " ", "true", "1,2", ",", "1,,2", "[1]", "--", str(2**31), str(2**63), str(10**30), "9" * 5_000]
-SMALL = ["nan", "inf", "-inf", "-1", "0", "1", "-0.0", "0.5", "1.5", "٣", "", " ", "true", "1,2", "x", "1e400"]
-"""For what would take long, or start many processes or threads, if it were large."""
-TEXTS = [
-    "",
-    " ",
-    "-",
-    "x",
-    "caf\udce9",
-    "\x1b[31mred",
-    "[/b]",
-    "=1+1",
-    "a\nb",
-    "a" * 300,
-    "x/" * 3_000,
-    "%s",
-    "{}",
-    "~",
-]
-PATHS = [
-    "",
-    ".",
-    "missing",
-    "notes.txt",
-    "notes.txt/x",
-    "empty",
-    "caf\udce9",
-    "a" * 300,
-    "x/" * 3_000,
-    "new",
-    "\x1b",
-    "-",
-]
-PLACES = [
-    "photos",
-    "store",
-    "run",
-    "stopped",
-    "model",
-    "data.npz",
-    "table.csv",
-    "settings.toml",
-    "grid.toml",
-    "image.png",
-]
-INPUTS = [*PATHS, *PLACES]
-OUTPUTS = [
-    "",
-    "missing/new",
-    "notes.txt",
-    "notes.txt/x",
-    "empty",
-    "a" * 300,
-    "x/" * 3_000,
-    "photos",
-    "model",
-    "run",
-    "store",
-]
-OUTPUTS += ["new", "caf\udce9", "image.png", "-"]
-METHODS = [
-    "ssil",
-    "ft",
-    "icarl",
-    "bic",
-    "ft,il2m",
-    "sil",
-    "",
-    "ft,ft",
-    "ft,icarl",
-    "my.py:x",
-    "notes.txt:x",
-    "a" * 300,
-    "SSIL",
-]
-BACKBONES = [
-    "resnet8",
-    "resnet",
-    "identity",
-    "",
-    "my.py:x",
-    "notes.txt:x",
-    "my.py:",
-    ":x",
-    "resnet8:",
-    "a" * 300,
-    BACKBONE,
-]
-OPTIONS = [
-    "temperature=3",
-    "temperature=nan",
-    "temperature=-1",
-    "temperature=0",
-    "x=1",
-    "=",
-    "temperature",
-    "temperature=",
-]
-OPTIONS += ["temperature=1e39", "temperature=[", "batches=mixed", "distil=none", "temperature=" + "9" * 5_000]
-FLAG = [None]
-"""A flag that takes no value."""
+EPOCH_SCALE = "--epoch-scale"
+"""Is given in place of epochs."""
 
 
 @dataclass(frozen=True)
@@ -133,10 +17,12 @@ class Grammar:
 
     positions: tuple[list[str], ...] = ()
     """The values of each positional argument, the usual first."""
-    usual: dict[str, str] = field(default_factory=dict)
+    usual: dict[str, str | None] = field(default_factory=dict)
     """Options that are given unless they are drawn."""
     options: dict[str, list[str] | list[None]] = field(default_factory=dict)
     always: tuple[str, ...] = ()
+    command: str = ""
+    """The command, where the grammar has another name."""
 
 
 def first(usual: str, others: list[str]) -> list[str]:
@@ -155,7 +41,7 @@ CHOICE: dict[str, list[str] | list[None]] = {
     "--json": FLAG,
 }
 TRUSTED = tuple(map(str, TRUST))
-RUN = {
+RUN: dict[str, str | None] = {
     "--dataset": "data.npz",
     "--tasks": "2",
     "--epochs": "1",
@@ -164,8 +50,50 @@ RUN = {
     "--threads": "1",
 }
 
+LEARN: dict[str, list[str] | list[None]] = {
+    "--method": METHODS,
+    "--option": OPTIONS,
+    "--memory": NUMBERS,
+    "--memory-mb": NUMBERS,
+    "--exemplars": ["keep", "reservoir", "recent", "x", ""],
+    "--backbone": BACKBONES,
+    "--image-size": NUMBERS,
+    "--grey": FLAG,
+    "--no-flip": FLAG,
+    "--init": WEIGHTS,
+    "--freeze": FLAG,
+    "--tune": ["last", "all", "x", ""],
+    "--scratch": FLAG,
+    "--unknown-loss": NUMBERS,
+    "--minutes": ["nan", "-1", "0", "", "x", "-inf", "1e-3"],
+    "--epochs": SMALL,
+    "--later-epochs": SMALL,
+    "--batch": NUMBERS,
+    "--lr": NUMBERS,
+    "--seed": NUMBERS,
+    "--max-drop": NUMBERS,
+    "--max-class-drop": NUMBERS,
+    "--html": OUTPUTS,
+    "--json": FLAG,
+}
+SHORT: dict[str, str | None] = {"--epochs": "1", "--later-epochs": "1"}
+PAPER: dict[str, list[str] | list[None]] = {
+    "--data": ["glyphs", "omniglot-scaled", "imagenet", *INPUTS],
+    "--seeds": NUMBERS,
+    "--profile": ["paper", "official", "quick", ""],
+    EPOCH_SCALE: NUMBERS,
+    "--equal-images": FLAG,
+    "--jobs": ["nan", "-1", "0", "2", "x", ""],
+    "--threads": SMALL,
+    "--out": OUTPUTS,
+    "--data-root": INPUTS,
+    "--read-only": FLAG,
+}
+"""The options of `paper` and `claims`; both are only asked what they would run."""
+
 GRAMMARS: dict[str, Grammar] = {
     "run": Grammar(
+        (["settings.toml"] * 40 + INPUTS,),
         usual=RUN | {"--device": "cpu"},
         options={
             "--dataset": [*INPUTS, "glyhps", "digits"],
@@ -176,7 +104,7 @@ GRAMMARS: dict[str, Grammar] = {
             "--brightness": NUMBERS,
             "--validate": NUMBERS,
             "--scenario": ["0", "61", "-1", "x", "", "1e39", "9" * 5_000],
-            "--protocol": ["x", "", "cifar100-b0", "9" * 5_000],
+            "--protocol": ["x", "", "cifar100-b0", "cifar100-b0-10", "cifar100-b50-10", "9" * 5_000],
             "--tasks": NUMBERS,
             "--task-sizes": [*NUMBERS, "3,3", "6", "-1,7", "0,6", "3,3,", "nan,3"],
             "--large-base": FLAG,
@@ -190,8 +118,9 @@ GRAMMARS: dict[str, Grammar] = {
             "--branch": METHODS,
             "--backbone": BACKBONES,
             "--norm": ["group", "x"],
-            "--init": INPUTS,
+            "--init": WEIGHTS,
             "--freeze": FLAG,
+            EPOCH_SCALE: ["nan", "inf", "-1", "0", "0.01", "1e-9", "1e-400", "1001", "1e39", "", "x", "0.01,"],
             "--epochs": SMALL,
             "--later-epochs": SMALL,
             "--lr": NUMBERS,
@@ -219,39 +148,21 @@ GRAMMARS: dict[str, Grammar] = {
             "--threads": SMALL,
         },
     ),
-    "learn": Grammar(
-        positions=(["model", "new", *OUTPUTS, "modle"], first("photos", INPUTS)),
-        usual={"--epochs": "1", "--later-epochs": "1"},
-        options={
-            "--method": METHODS,
-            "--option": OPTIONS,
-            "--memory": NUMBERS,
-            "--memory-mb": NUMBERS,
-            "--backbone": BACKBONES,
-            "--image-size": NUMBERS,
-            "--grey": FLAG,
-            "--no-flip": FLAG,
-            "--init": INPUTS,
-            "--freeze": FLAG,
-            "--tune": ["last", "all", "x", ""],
-            "--scratch": FLAG,
-            "--unknown-loss": NUMBERS,
-            "--minutes": ["nan", "-1", "0", "", "x", "-inf", "1e-3"],
-            "--epochs": SMALL,
-            "--later-epochs": SMALL,
-            "--batch": NUMBERS,
-            "--lr": NUMBERS,
-            "--seed": NUMBERS,
-            "--max-drop": NUMBERS,
-            "--max-class-drop": NUMBERS,
-            "--html": OUTPUTS,
-            "--json": FLAG,
-        },
-        always=TRUSTED,
+    "learn": Grammar((["model", "new", *OUTPUTS, "modle"], first("photos", INPUTS)), SHORT, LEARN, TRUSTED),
+    "learn, new": Grammar((["new"] * 20 + OUTPUTS, first("photos", INPUTS)), SHORT, LEARN, TRUSTED, "learn"),
+    "learn, closed form": Grammar(
+        (["closed"] * 10 + ["lite0"] * 10, first("photos", INPUTS)), SHORT, LEARN, TRUSTED, "learn"
     ),
     "predict": Grammar(
         (first("model", INPUTS), first("photos", [*INPUTS, "image.png"])),
-        options={"--top": NUMBERS, "--unknown": NUMBERS, "--version": NUMBERS, "--json": FLAG, "--csv": FLAG},
+        options={
+            "--top": NUMBERS,
+            "--unknown": NUMBERS,
+            "--version": NUMBERS,
+            "--threads": SMALL,
+            "--json": FLAG,
+            "--csv": FLAG,
+        },
         always=TRUSTED,
     ),
     "test": Grammar(
@@ -280,20 +191,44 @@ GRAMMARS: dict[str, Grammar] = {
     "cache clear": Grammar((["validation", "other", "", *TEXTS],), options={"--older-than": NUMBERS, "--json": FLAG}),
     "grid": Grammar(
         (first("grid.toml", INPUTS),),
-        usual={"--dry-run": ""},
+        usual={"--dry-run": None},
         options={
             "--out": OUTPUTS,
             "--jobs": ["nan", "-1", "0", "1", "", "x"],
+            "--threads": SMALL,
+            EPOCH_SCALE: NUMBERS,
+            "--on": ["x", "", "Ray"],
+            "--address": TEXTS,
+            "--cpus": NUMBERS,
+            "--gpus": NUMBERS,
+            "--retries": NUMBERS,
             "--part": ["1/2", "0/2", "3/2", "1/0", "/", "x", "", "-1/2", "1/" + "9" * 5_000, "nan/2"],
         },
     ),
-    "paper": Grammar((["table9", "", "x", "a" * 300, "caf\udce9"],), options={"--jobs": ["nan", "x", ""]}),
-    "claims": Grammar(((["x", "", "caf\udce9"]),), options={"--jobs": ["nan", "x", ""]}),
+    "paper": Grammar(
+        (["table1", "fig6", "table1", "table9", "", "x", "a" * 300, "caf\udce9"],),
+        usual={"--dry-run": None},
+        options={
+            **PAPER,
+            "--dataset": ["imagenet", "landmark-v2-1k", "landmark-v2-10k", "x", ""],
+            "--scale": ["paper", "small", "x"],
+            "--only": ["*-t10-*", "[", "*", "x", *TEXTS],
+        },
+    ),
+    "claims": Grammar(
+        usual={"--dry-run": None},
+        options={**PAPER, "--claims": [*NUMBERS, "1-22", "3-2", "0", "23", "1-", "-1"], "--quick": FLAG},
+    ),
     "methods": Grammar((METHODS,), options={"--json": FLAG}),
     "datasets": Grammar(options={"--json": FLAG}),
     "scenarios": Grammar(options={"--json": FLAG}),
+    "weights": Grammar((["efficientnet_lite0", *TEXTS],), options={"--json": FLAG}),
+    "demo": Grammar(options={"--out": ["notes.txt", "notes.txt/x", "a" * 300, "x/" * 3_000]}),
     "protocols": Grammar(options={"--json": FLAG}),
-    "check": Grammar(([name for name in METHODS if name not in ("ssil", "ft", "icarl", "bic")],)),
+    "check": Grammar(
+        (["ncm", *(name for name in METHODS if ":" in name or name in ("", "sil", "SSIL", "ft,ft", "a" * 300))],),
+        options={"--option": OPTIONS, "--json": FLAG},
+    ),
     "data show": Grammar((first("photos", INPUTS),), options={**CHOICE, "--sheet": OUTPUTS}),
     "data check": Grammar((first("photos", INPUTS),), options=CHOICE),
     "data list": Grammar((first("photos", INPUTS),), {"--out": "new.csv"}, {**CHOICE, "--out": OUTPUTS}),
@@ -313,7 +248,7 @@ def lines(command: str, count: int, seed: str = "0") -> Iterator[list[str]]:
         odd = chance.choice([1, 1, 1, 2, 3])
         drawn = chance.sample([*grammar.options], min(odd, len(grammar.options)))
         given: dict[str, str | None] = {
-            **grammar.usual,
+            **{name: value for name, value in grammar.usual.items() if not ("epochs" in name and EPOCH_SCALE in drawn)},
             **{name: chance.choice(grammar.options[name]) for name in drawn},
         }
         if not grammar.options or chance.random() < 0.4:
@@ -322,7 +257,7 @@ def lines(command: str, count: int, seed: str = "0") -> Iterator[list[str]]:
             positions = [values[0] for values in grammar.positions]
         words = [*positions, *grammar.always]
         for name, value in given.items():
-            words += [name] if value is None or name == "--dry-run" else [name, value]
+            words += [name] if value is None else [name, value]
         if chance.random() < 0.05:
             words.append(chance.choice(["--nonsense", "-x", "--", "--help", "extra"]))
-        yield [*command.split(), *words]
+        yield [*(grammar.command or command).split(), *words]
