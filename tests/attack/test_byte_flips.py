@@ -54,9 +54,13 @@ def history(at: Place) -> tuple[Answer, Any]:
     return answer, answer.out
 
 
-def learn(at: Place) -> tuple[Answer, Any]:
-    answer = at.ssil("learn", at.folder, at.fixture("photos") / "third", *TRUST, *SHORT)
+def learn(at: Place, *training: object) -> tuple[Answer, Any]:
+    answer = at.ssil("learn", at.folder, at.fixture("photos") / "third", *TRUST, *training)
     return answer, model_result(at.folder) if answer.code == 0 else None
+
+
+def train(at: Place) -> tuple[Answer, Any]:
+    return learn(at, *SHORT)
 
 
 def resume(at: Place) -> tuple[Answer, Any]:
@@ -106,7 +110,7 @@ class Kind:
     uses: tuple[Use, ...]
 
 
-MODEL = (predict, inspect, learn)
+MODEL = (predict, inspect, train)
 STORE = (run_on_store, check)
 KINDS = {
     "model, current": Kind("model", "current.json", MODEL),
@@ -115,6 +119,8 @@ KINDS = {
     "model, onnx": Kind("model", "versions/0002/model.onnx", MODEL),
     "model, old version": Kind("model", "versions/0001/model.json", (history, predict_old)),
     "model, image": Kind("model", "pictures/*/*.png", MODEL),
+    "model, statistics": Kind("closed_form_model", "versions/0002/weights.safetensors", (inspect, learn)),
+    "model, onnx of statistics": Kind("closed_form_model", "versions/0002/model.onnx", (predict,)),
     "model, features": Kind("frozen_model", "pictures/*/*-*.safetensors", MODEL),
     "stopped run, record": Kind("stopped_run", "record.json", (resume, show)),
     "stopped run, checksums": Kind("stopped_run", "checksums.json", (resume, show)),

@@ -57,6 +57,11 @@ class Victims:
         photos = self.request.getfixturevalue("photos")
         return self.ssil("learn", folder, photos / "third", *TRUST, *SHORT, *more, seconds=HANGS)
 
+    def add_up(self, folder: Path) -> Answer:
+        """Update a model that trains nothing."""
+        photos = self.request.getfixturevalue("photos")
+        return self.ssil("learn", folder, photos / "third", *TRUST, seconds=HANGS)
+
 
 @pytest.fixture
 def victims(ssil: CommandLines, tmp_path: Path, request: pytest.FixtureRequest) -> Victims:
@@ -96,6 +101,7 @@ LINKS = {
     ],
     "store": ["lock", ".index.arrow.part", ".store.json.part", ".refused.csv.part", ".data-00000.arrow.part"],
     "model": ["lock", ".current.json.part", "current.json", "versions/.0003.part", "pictures/dog"],
+    "closed_form_model": ["versions/0002/model.onnx", "versions/0002/weights.safetensors", "versions/.0003.part"],
 }
 
 
@@ -106,6 +112,7 @@ def test_a_link_is_not_written_through(victims: Victims, tmp_path: Path, name: s
         "run": lambda: victims.copy("stopped_run"),
         "store": victims.begun_store,
         "model": lambda: victims.copy("model"),
+        "closed_form_model": lambda: victims.copy("closed_form_model"),
     }
     folder: Path = copies[kind]()
     victim = tmp_path / "victim"
@@ -115,7 +122,7 @@ def test_a_link_is_not_written_through(victims: Victims, tmp_path: Path, name: s
     path.unlink(missing_ok=True)
     path.symlink_to(victim)
     uses: dict[str, Callable[[Path], Answer]] = {"run": victims.run, "store": victims.prepare, "model": victims.learn}
-    answer = uses[kind](folder)
+    answer = uses.get(kind, victims.add_up)(folder)
     assert victim.read_bytes() == before
     assert_civil(answer)
 
@@ -262,13 +269,15 @@ PIPES = {
     "check": ["store.json", "index.arrow", "refused.csv", "data-00000.arrow"],
     "prepare": ["lock", "prepare.json", "store.json", "data-00000.arrow", ".data-00000.arrow.part"],
     "model": ["current.json", "versions/0002/weights.safetensors", "lock"],
+    "predict": ["current.json", "versions/0002/model.json", "versions/0002/model.onnx"],
 }
 
 
 @pytest.mark.parametrize("name", [f"{use}, {name}" for use, names in PIPES.items() for name in names])
 def test_a_pipe_in_place_of_a_file_does_not_hang(victims: Victims, tmp_path: Path, name: str) -> None:
     use, _, inner = name.partition(", ")
-    fixture = {"run": "stopped_run", "show": "finished_run", "report": "finished_run", "model": "model"}
+    fixture = {"run": "stopped_run", "show": "finished_run", "report": "finished_run"}
+    fixture |= {"model": "model", "predict": "closed_form_model"}
     folder = victims.copy(fixture.get(use, "jpeg_store"))
     if inner.startswith(".data"):
         (folder / "store.json").unlink()
@@ -285,6 +294,9 @@ def test_a_pipe_in_place_of_a_file_does_not_hang(victims: Victims, tmp_path: Pat
         "check": lambda: ssil("data", "check", folder, seconds=HANGS),
         "prepare": lambda: victims.prepare(folder),
         "model": lambda: victims.learn(folder),
+        "predict": lambda: ssil(
+            "predict", folder, victims.request.getfixturevalue("photos") / "first", *TRUST, seconds=HANGS
+        ),
     }
     assert_civil(uses[use]())
 

@@ -53,10 +53,14 @@ def test_a_killed_run_has_the_same_result(ssil: CommandLines, run_command: tuple
     assert found["killed"] >= KILLS["run"]
 
 
-def test_a_killed_update_has_the_same_result(ssil: CommandLines, model: Path, photos: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", ["model", "closed_form_model"])
+def test_a_killed_update_has_the_same_result(
+    ssil: CommandLines, photos: Path, tmp_path: Path, kind: str, request: pytest.FixtureRequest
+) -> None:
     chance, found, number = random.Random(f"learn {SEED}"), Counter[str](), 0
+    model: Path = request.getfixturevalue(kind)
     folder = Path(shutil.copytree(model, tmp_path / "model"))
-    command = ("learn", folder, photos / "third", *TRUST, *SHORT)
+    command = ("learn", folder, photos / "third", *TRUST, *(SHORT if kind == "model" else ()))
     usual = usual_seconds(ssil, lambda: fresh(model, folder), *command)
     expected = model_result(folder)
     while found["killed"] < KILLS["learn"] and number < 20 * KILLS["learn"]:
@@ -67,7 +71,7 @@ def test_a_killed_update_has_the_same_result(ssil: CommandLines, model: Path, ph
             written = (folder / "versions" / "0003").is_dir()
             assert ssil(*("rollback", folder, "3", *TRUST) if written else command).code == 0
         assert model_result(folder) == expected
-    log("kills, learn", found)
+    log(f"kills, learn, {kind}", found)
     assert found["killed"] >= KILLS["learn"]
 
 

@@ -19,7 +19,8 @@ BACKBONE = f"{small_stream.__file__}:backbone"
 TRUST = ("--trust", BACKBONE)
 TRAINING = ("--backbone", BACKBONE, "--epochs", 1, "--batch", 4, "--threads", 1, "--device", "cpu")
 RUN = ("--tasks", 3, "--memory", 9, *TRAINING, "--checkpoint-every", 2)
-LEARN = ("--backbone", BACKBONE, *TRUST, "--image-size", 8, "--grey", "--no-flip", "--batch", 8, "--memory", 12)
+UNTRAINED = ("--backbone", BACKBONE, *TRUST, "--image-size", 8, "--grey", "--no-flip", "--memory", 12)
+LEARN = (*UNTRAINED, "--batch", 8)
 SHORT = ("--epochs", 1, "--later-epochs", 1)
 
 

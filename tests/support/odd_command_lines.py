@@ -1,7 +1,7 @@
 """Command lines of every command with odd values, from a seeded generator."""
 
 import random
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from attacked import BACKBONE, TRUST
@@ -23,6 +23,13 @@ class Grammar:
     always: tuple[str, ...] = ()
     command: str = ""
     """The command, where the grammar has another name."""
+    trains: frozenset[str] = frozenset()
+    """Options without which nothing is trained, so that epochs are refused."""
+
+    def usual_beside(self, drawn: Iterable[str]) -> dict[str, str | None]:
+        """Return the usual options that go with those that are drawn."""
+        epochs = EPOCH_SCALE not in drawn and not (self.trains and self.trains.isdisjoint(drawn))
+        return {name: value for name, value in self.usual.items() if epochs or not name.endswith("epochs")}
 
 
 def first(usual: str, others: list[str]) -> list[str]:
@@ -77,6 +84,7 @@ LEARN: dict[str, list[str] | list[None]] = {
     "--json": FLAG,
 }
 SHORT: dict[str, str | None] = {"--epochs": "1", "--later-epochs": "1"}
+TRAINS = frozenset({"--method", "--backbone", "--init", "--tune", "--scratch"})
 PAPER: dict[str, list[str] | list[None]] = {
     "--data": ["glyphs", "omniglot-scaled", "imagenet", *INPUTS],
     "--seeds": NUMBERS,
@@ -149,9 +157,9 @@ GRAMMARS: dict[str, Grammar] = {
         },
     ),
     "learn": Grammar((["model", "new", *OUTPUTS, "modle"], first("photos", INPUTS)), SHORT, LEARN, TRUSTED),
-    "learn, new": Grammar((["new"] * 20 + OUTPUTS, first("photos", INPUTS)), SHORT, LEARN, TRUSTED, "learn"),
+    "learn, new": Grammar((["new"] * 20 + OUTPUTS, first("photos", INPUTS)), SHORT, LEARN, TRUSTED, "learn", TRAINS),
     "learn, closed form": Grammar(
-        (["closed"] * 10 + ["lite0"] * 10, first("photos", INPUTS)), SHORT, LEARN, TRUSTED, "learn"
+        (["closed"] * 10 + ["lite0"] * 10, first("photos", INPUTS)), {}, LEARN, TRUSTED, "learn"
     ),
     "predict": Grammar(
         (first("model", INPUTS), first("photos", [*INPUTS, "image.png"])),
@@ -247,10 +255,8 @@ def lines(command: str, count: int, seed: str = "0") -> Iterator[list[str]]:
     for _ in range(count):
         odd = chance.choice([1, 1, 1, 2, 3])
         drawn = chance.sample([*grammar.options], min(odd, len(grammar.options)))
-        given: dict[str, str | None] = {
-            **{name: value for name, value in grammar.usual.items() if not ("epochs" in name and EPOCH_SCALE in drawn)},
-            **{name: chance.choice(grammar.options[name]) for name in drawn},
-        }
+        odd_ones = {name: chance.choice(grammar.options[name]) for name in drawn}
+        given = {**grammar.usual_beside(drawn), **odd_ones}
         if not grammar.options or chance.random() < 0.4:
             positions = [chance.choice(values) for values in grammar.positions]
         else:

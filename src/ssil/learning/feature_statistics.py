@@ -7,7 +7,7 @@ chosen on images that were held back; the final result is computed from all imag
 """
 
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import ClassVar, NamedTuple
 
@@ -84,6 +84,20 @@ class ClosedForm(Scorer):
         self.register_buffer("grams", torch.zeros(2, 0, dtype=torch.float64))
         self.register_buffer("images", torch.zeros(2, dtype=torch.long))
 
+    def shapes(self, classes: int, width: int) -> dict[str, tuple[int, ...]]:
+        """Return the shapes of buffers by name, for vectors of a width; both numbers are 0 before the first task."""
+        size = width * (width + 1) // 2 if self.has_gram else 0
+        return {"counts": (2, classes), "sums": (2, classes, width), "grams": (2, size), "images": (2,)}
+
+    def restore(self, tensors: Mapping[str, Tensor]) -> None:
+        """Set the buffers to a saved state; raise ValueError if they contradict each other."""
+        super().restore(tensors)
+        for name, shape in self.shapes(self.counts.shape[-1] if self.counts.dim() else 0, self.sums.shape[-1]).items():
+            if self.get_buffer(name).shape != shape:
+                raise ValueError(f"statistics: {name} of shape {(*self.get_buffer(name).shape,)} instead of {shape}")
+        if (self.counts < 0).any() or (self.images < self.counts.double().sum(1)).any():
+            raise ValueError("statistics: counts that can't be")
+
     def embed(self, features: Tensor) -> Tensor:
         """Return the vectors (B, width) that are summed."""
         return F.normalize(features)
@@ -102,7 +116,17 @@ class ClosedForm(Scorer):
         for indices in state.pool.new.split(CHUNK):
             vectors = self.embed(state.features(indices).double())
             self.add(vectors, state.pool.labels[indices].to(vectors.device), state.classes.seen)
-        self.solve()
+        self._solve()
+
+    def _solve(self) -> None:
+        """Solve; raise UserError if the statistics have no solution, or numbers that are too large."""
+        try:
+            self.solve()
+            solved = all(buffer.isfinite().all() for buffer in self.buffers())
+        except torch.linalg.LinAlgError:  # type: ignore[attr-defined]
+            solved = False
+        if not solved:
+            raise UserError("model: its sums of features have no solution; restore it, or roll back")
 
     def add(self, vectors: Tensor, labels: Tensor, classes: int) -> None:
         """Add vectors (N, width) of some of the first `classes` classes."""
@@ -142,7 +166,7 @@ class ClosedForm(Scorer):
             if self.has_gram and count:
                 self.grams[part] -= packed(torch.outer(total, total)) / count
         self.counts, self.sums = (without_row(rows, label, dim=1) for rows in (self.counts, self.sums))
-        self.solve()
+        self._solve()
 
 
 class LinearClosedForm(ClosedForm):
@@ -156,6 +180,10 @@ class LinearClosedForm(ClosedForm):
         self.shrinkage, self.power = shrinkage, power
         self.register_buffer("weight", torch.empty(0, 0))
         self.register_buffer("bias", torch.empty(0))
+
+    def shapes(self, classes: int, width: int) -> dict[str, tuple[int, ...]]:
+        """As of all sums, and that of the weight."""
+        return {**super().shapes(classes, width), "weight": (classes, width)}
 
     def embed(self, features: Tensor) -> Tensor:
         """The features to a power, of length 1."""

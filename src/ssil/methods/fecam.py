@@ -52,6 +52,10 @@ class ClassMahalanobis(SharedMahalanobis):
         self.register_buffer("class_grams", torch.zeros(0, 0, dtype=torch.float64))
         self.register_buffer("whitening", torch.empty(0, 0, 0))
 
+    def shapes(self, classes: int, width: int) -> dict[str, tuple[int, ...]]:
+        """The same with each class's own Gram matrix."""
+        return {**super().shapes(classes, width), "class_grams": (classes, width * (width + 1) // 2)}
+
     def forward(self, output: Output, classes: ClassTable) -> Tensor:
         """`SCALE` times -(x - m)' C_k^-1 (x - m) / 2 for each class k, by a square root of C_k^-1."""
         vectors, pairs = self.embed(output.features), zip(self.weight, self.whitening, strict=True)

@@ -26,6 +26,10 @@ class CosineToMean(ClosedForm):
         super().__init__()
         self.register_buffer("directions", torch.empty(0, 0))
 
+    def shapes(self, classes: int, width: int) -> dict[str, tuple[int, ...]]:
+        """As of all sums, and that of the directions."""
+        return {**super().shapes(classes, width), "directions": (classes, width)}
+
     def forward(self, output: Output, classes: ClassTable) -> Tensor:
         """`SCALE` times the cosine to each class mean."""
         return SCALE * self.embed(output.features) @ self.directions.T

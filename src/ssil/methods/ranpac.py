@@ -37,6 +37,11 @@ class RandomRidge(ClosedForm):
         self.register_buffer("projection", torch.empty(0, width))
         self.register_buffer("weight", torch.empty(0, width))
 
+    def shapes(self, classes: int, width: int) -> dict[str, tuple[int, ...]]:
+        """As of all sums, and those of the projection and the solution."""
+        own = {"projection": (len(self.projection), self.width), "weight": (classes, self.width)}
+        return {**super().shapes(classes, self.width if classes else 0), **own}
+
     def start(self, state: TaskState) -> None:
         """Draw W in the first task, as the run's seed wants it."""
         if not self.counts.shape[1]:
