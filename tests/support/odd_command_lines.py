@@ -230,6 +230,21 @@ GRAMMARS: dict[str, Grammar] = {
     "methods": Grammar((METHODS,), options={"--json": FLAG}),
     "datasets": Grammar(options={"--json": FLAG}),
     "scenarios": Grammar(options={"--json": FLAG}),
+    "completion": Grammar((["bash", "zsh", "fish", *TEXTS],)),
+    "doctor": Grammar(usual={"--no-self-test": None}, options={"--json": FLAG}),
+    "serve": Grammar(
+        (first("model", INPUTS),),
+        usual={"--port": "70000"},  # which is refused: otherwise it would serve
+        options={
+            "--port": ["nan", "-1", "65536", "1e400", "x", "", "9" * 5_000],
+            "--host": ["256.1.1.1", "0.0.0.0", "::", "localhost", *TEXTS],
+            "--name": TEXTS,
+            "--max-images": NUMBERS,
+            "--max-megabytes": NUMBERS,
+            "--threads": SMALL,
+        },
+        always=TRUSTED,
+    ),
     "weights": Grammar((["efficientnet_lite0", *TEXTS],), options={"--json": FLAG}),
     "demo": Grammar(options={"--out": ["notes.txt", "notes.txt/x", "a" * 300, "x/" * 3_000]}),
     "protocols": Grammar(options={"--json": FLAG}),

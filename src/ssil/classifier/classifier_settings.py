@@ -40,7 +40,7 @@ class ClassifierSettings(Settings):
     tune: Tuned | None = setting(None, "train the last stage or all of the weights, for many images", fixed=True)
     options: dict[str, Any] = setting({}, "the method's own options")
     memory: NotNegative = setting(2000, "images to keep in all, hold-out set included")
-    memory_mb: float | None = setting(None, "megabytes of images to keep, instead of a number", gt=0)
+    memory_mb: float | None = setting(None, "megabytes of images to keep, instead of a number", gt=0, le=1e9)
     exemplars: ExemplarRule = setting(
         "reservoir", "of a known class: keep the first ones, a reservoir of all ever seen, or the most recent"
     )
