@@ -169,7 +169,7 @@ def test_a_plain_network_takes_no_branches() -> None:
 
 
 def test_what_cannot_grow() -> None:
-    with pytest.raises(UserError, match=r"^backbone: it has nothing to train, so that it can't grow"):
+    with pytest.raises(UserError, match=r"^backbone: none of its parts is trained, so that it can't grow"):
         Branches(Identity(4, "batch"), "backbone")
     with pytest.raises(UserError, match=r"^backbone: the last stage of Doubling can't be told from the others"):
         Branches(Doubling(), "last stage")

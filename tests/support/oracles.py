@@ -248,3 +248,29 @@ def class_weight(label: int, counts: Sequence[int], first: int, last: int) -> fl
     if not first <= label < last:
         return 1.0
     return sum(counts[first:last]) / ((last - first) * counts[label])
+
+
+def expanded(scores: Vector, auxiliary: Vector, label: int, old: int, weight: float) -> tuple[float, float]:
+    """DER's two terms: over all classes, and of the head on the newest branch, whose class 0 is any old class."""
+    place = 0
+    for new in range(old, len(scores)):
+        if label == new:
+            place = 1 + new - old
+    return cross_entropy(scores, label), weight * cross_entropy(auxiliary, place)
+
+
+def effective_weights(counts: Sequence[int], beta: float) -> list[float]:
+    """FOSTER's weights of classes: one over 1 + beta + beta^2 + ... of as many terms as images, 1 on average."""
+    weights = []
+    for count in counts:
+        effective = math.fsum(beta**n for n in range(max(count, 1)))
+        weights.append(1 / effective)
+    return [weight * len(weights) / math.fsum(weights) for weight in weights]
+
+
+def balanced_kd(student: Vector, teacher: Vector, weights: Vector, temperature: float) -> float:
+    """FOSTER's compression: each probability of the teacher times its class's weight, brought to a sum of 1."""
+    target = softmax([score / temperature for score in teacher])
+    weighed = [p * weight for p, weight in zip(target, weights, strict=True)]
+    total = math.fsum(weighed)
+    return divergence([p / total for p in weighed], softmax([score / temperature for score in student]))

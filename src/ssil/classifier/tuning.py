@@ -13,11 +13,15 @@ def tuned_method(settings: ClassifierSettings, network: Network) -> Method:
     """Return the settings' method, whose phases train only what `settings.tune` says of the network.
 
     Raises:
-        UserError: Only the last stage is to be trained, and the backbone has no stages.
+        UserError: Only the last stage is to be trained, and the backbone has no stages, or the method adds branches.
     """
     method = settings.configured().method
     if settings.tune != "last":
         return method
+    if method.branches:
+        raise UserError(
+            f"tune: {settings.method} decides itself which parts of its branches it trains; give --tune all"
+        )
     frozen = _before_last_stage(settings.backbone, network)
 
     def plan(classes: ClassTable) -> TaskPlan:

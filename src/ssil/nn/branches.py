@@ -24,7 +24,8 @@ class Branches(Backbone):
     def __init__(self, backbone: Backbone, branching: Branching):
         super().__init__()
         if not [*backbone.parameters()]:
-            raise UserError("backbone: it has nothing to train, so that it can't grow; leave --freeze out")
+            cure = "leave --freeze out, or give --tune all or --scratch"
+            raise UserError(f"backbone: none of its parts is trained, so that it can't grow; {cure}")
         self.width = backbone.width
         self.shared: nn.Module | None
         self.shared, self.new = (None, backbone) if branching == "backbone" else backbone.split()

@@ -22,7 +22,7 @@ from ssil.learning.registry import recipes
 pytestmark = pytest.mark.slow
 
 STEPS = 20
-LATER = dict.fromkeys(("balanced_epochs", "bias_epochs", "tuning_epochs"), STEPS)
+LATER = dict.fromkeys(("balanced_epochs", "bias_epochs", "tuning_epochs", "compression_epochs"), STEPS)
 """The options that say how long the phases after the main one are."""
 EXACT = {"norm": "group", "precision": "64-true", "selection": "herding"}
 
