@@ -1,121 +1,261 @@
-"""A classifier that is told of new classes week by week: what it still knows of the old ones, by method.
+"""A classifier that learns new classes week by week: accuracy on test images, seconds and bytes kept, by method.
 
-python benchmarks/weeks.py FOLDER --out NEW.csv [--methods eeil,ft,ssil] [--seeds 0,1] [--memory 500] [--weeks 6]
-    [--classes 10] [--pictures 100] [--set NAME=VALUE ...]
+python benchmarks/weeks.py FOLDER WEEKS --out NEW.csv [--rows default,ncm] [--seeds 0,1,2] [--most 100]
+    [--features CACHE.npz] [--label TEXT] [--set NAME=VALUE ...]
 python benchmarks/weeks.py --table NEW.csv
 
-FOLDER is what `ssil data export` makes: train/ and test/ with a sub-folder a class. Every week brings so many classes,
-with so many training pictures each, as an update of `ssil learn` under its own settings but for those `--set`; all test
-pictures of the classes so far then judge. What OUT has already is not made again. The table has a line a method: for
-each update after the first week the accuracy on the classes before it and on those that it brought, as mean and
-deviation over seeds.
+FOLDER has train/ and test/ with a sub-folder for each class. WEEKS are the numbers of classes that each week brings, in
+an order drawn by the seed: 20,5,1,10+2,20,25. With `+2` the week also brings the second half of the images of two
+classes of the first week. Each week is an update of `ssil learn` with its hold-out set, under its own settings but for
+those of the row (see `ROWS`) and those `--set`; `joint` learns all images so far anew each week. All test images of the
+classes so far judge. CACHE keeps the features of frozen backbones from run to run. What OUT has already is not made
+again. The table has a line for each data set and row: after each week the accuracy on the test images of all classes,
+in brackets on those of classes that were known before and of those that the week brought, as means (and deviation) over
+seeds; the seconds of an update after the first, without features; and the megabytes that the last week leaves: images
+(exemplars and hold-out set), and numbers (statistics or head, without the backbone).
 """
 
 import argparse
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
-from math import nan
+from math import isnan, nan
 from pathlib import Path
 from random import Random
 from statistics import fmean, stdev
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from growing import accuracy, add, album, numbers, read, values
-from ssil.classifier.classifier_settings import ClassifierSettings, make_settings
+import numpy as np
+import torch
+
+from growing import add, album, numbers, read, values
+from ssil.classifier.classifier_settings import (
+    ClassifierSettings,
+    make_settings,
+    with_start_settings,
+    with_weights_settings,
+)
+from ssil.classifier.feature_extraction import trained_network
+from ssil.classifier.holdout import evaluate_scores, image_scores
 from ssil.classifier.image_file import ImageFile, LabelledImages
 from ssil.classifier.prediction import Classifier
 from ssil.classifier.update import update
+from ssil.learning.model_state import snapshot_tensors
+from ssil.nn.first_weights import find_first_weights, read_first_weights
+from ssil.nn.pretrained import Pretrained
 
-
-class Row(NamedTuple):
-    """What a classifier knows after a week, in percent."""
-
-    method: str
-    memory: int
-    seed: int
-    week: int
-    old: float
-    new: float
-    all: float
-    seconds: float
-
+ROWS: dict[str, dict[str, Any]] = {
+    "default": {},
+    "ncm": {"method": "ncm"},
+    "fecam": {"method": "fecam"},
+    "ranpac": {"method": "ranpac"},
+    "eeil-head": {"method": "eeil"},
+    "ssil-head": {"method": "ssil"},
+    "joint-head": {"method": "ft"},
+    "eeil-tuned": {"method": "eeil", "tune": "last"},
+    "ssil-tuned": {"method": "ssil", "tune": "last"},
+    "joint-tuned": {"method": "ft", "tune": "last"},
+    "eeil-scratch": {"method": "eeil"},
+    "ssil-scratch": {"method": "ssil"},
+}
+"""The options of `ssil learn` in each row; `-scratch` adds --scratch, `joint-` learns everything anew each week."""
 
 Album = Mapping[str, Sequence[ImageFile]]
 
 
-def drawn(train: Album, weeks: int, classes: int, pictures: int, seed: int) -> list[LabelledImages]:
-    """What each week brings, by chance."""
+class Row(NamedTuple):
+    """A classifier after a week: accuracies in percent, seconds of the update, bytes that are kept."""
+
+    data: str
+    row: str
+    seed: int
+    week: int
+    classes: int
+    all: float
+    old: float
+    new: float
+    seconds: float
+    images: int
+    numbers: int
+
+
+class Week(NamedTuple):
+    """The images that arrive, and the classes that were known before and are new."""
+
+    arrived: LabelledImages
+    old: tuple[str, ...]
+    new: tuple[str, ...]
+
+
+class Features:
+    """The features of frozen backbones by an image's checksum, kept in a file."""
+
+    def __init__(self, path: Path | None) -> None:
+        self.path = path
+        data = np.load(path) if path and path.exists() else {"digests": (), "features": ()}
+        self.known = dict(zip(data["digests"], data["features"], strict=True))
+
+    def attach(self, groups: Album, settings: ClassifierSettings, weights: Pretrained | None) -> Album:
+        """Return the images with their features; those that are missing are computed, and the rate is printed."""
+        missing = [image for group in groups.values() for image in group if image.digest not in self.known]
+        if missing:
+            began = time.monotonic()
+            (found,) = trained_network(settings, None, weights).with_features([missing])
+            print(f"features: {len(missing)} images, {1000 * (time.monotonic() - began) / len(missing):.1f} ms each")
+            self.known |= {image.digest: image.features().numpy() for image in found if image.features}
+            self._save()
+        return {
+            name: [image.with_features(torch.from_numpy(self.known[image.digest])) for image in group]
+            for name, group in groups.items()
+        }
+
+    def _save(self) -> None:
+        if self.path:
+            np.savez(self.path, digests=[*self.known], features=np.stack([*self.known.values()]))
+
+
+def start(row: str, given: Mapping[str, Any]) -> tuple[ClassifierSettings, Pretrained | None]:
+    """Return the settings and first weights of a row, as `ssil learn` makes them of its options."""
+    options, init = with_start_settings({**ROWS[row], **given}, None, scratch=row.endswith("-scratch"))
+    found = find_first_weights(init) if init else None
+    return make_settings(with_weights_settings(options, found)), read_first_weights(found) if found else None
+
+
+def plan(train: Album, weeks: Sequence[str], seed: int) -> list[Week]:
+    """Draw what each week brings."""
     random = Random(seed)
-    names = random.sample(sorted(train), weeks * classes)
-    found = {name: random.sample(list(train[name]), pictures) for name in names}
-    arrivals = (names[at : at + classes] for at in range(0, len(names), classes))
-    return [[(picture, name) for name in week for picture in found[name]] for week in arrivals]
+    sizes = [(int(size), int(more or 0)) for size, _, more in (week.partition("+") for week in weeks)]
+    names = random.sample(sorted(train), sum(size for size, _ in sizes))
+    drawn = {name: random.sample(list(train[name]), len(train[name])) for name in names}
+    halved = names[: max(more for _, more in sizes)]
+    first = {name: drawn[name][: len(drawn[name]) // (2 if name in halved else 1)] for name in names}
+    found, at = list[Week](), 0
+    for size, more in sizes:
+        new = names[at : at + size]
+        rest = [(image, name) for name in halved[:more] for image in drawn[name][len(first[name]) :]]
+        arrived = [(image, name) for name in new for image in first[name]]
+        found.append(Week([*arrived, *rest], tuple(names[:at]), tuple(new)))
+        at += size
+    return found
 
 
-def follow(arrivals: Sequence[LabelledImages], test: Album, settings: ClassifierSettings) -> Iterator[Row]:
-    """Learn week by week, and be judged after each."""
+def follow(
+    weeks: Sequence[Week], settings: ClassifierSettings, weights: Pretrained | None, *, joint: bool
+) -> Iterator[tuple[Classifier, float]]:
+    """Yield the classifier after each week, and the seconds that the update took."""
     classifier: Classifier | None = None
-    for week, arrived in enumerate(arrivals, start=1):
-        known, began = classifier.classes.seen if classifier else 0, time.monotonic()
-        classifier = update(classifier, settings, arrived).classifier
-        seconds = time.monotonic() - began
-        right = [accuracy(classifier, test[name], name) for name in classifier.classes.names]
-        old = fmean(right[:known]) if known else nan
-        yield Row(
-            settings.method, settings.memory, settings.seed, week, old, fmean(right[known:]), fmean(right), seconds
-        )
+    images: list[tuple[ImageFile, str]] = []
+    for week in weeks:
+        images = [*(images if joint else ()), *week.arrived]
+        before, began = None if joint else classifier, time.monotonic()
+        classifier = update(before, settings, images, init=None if before else weights).classifier
+        yield classifier, time.monotonic() - began
+
+
+def accuracies(classifier: Classifier, test: Album, week: Week) -> tuple[float, float, float]:
+    """Return the accuracy on the test images of all classes so far, of the old and of the new ones."""
+    images = tuple(tuple(test[name]) for name in classifier.classes.names)
+    result = evaluate_scores(classifier, image_scores(classifier, images))
+    found = (result.accuracy(names) for names in ((*week.old, *week.new), week.old, week.new))
+    all_, old, new = (nan if value is None else value for value in found)
+    return all_, old, new
+
+
+def kept(classifier: Classifier) -> tuple[int, int]:
+    """Return the bytes of the images that are kept, and of the numbers that are not the backbone's."""
+    images = sum(
+        len(image.read())
+        for groups in (classifier.exemplars, classifier.holdout)
+        for group in groups
+        for image in group
+    )
+    tensors = snapshot_tensors(classifier.snapshot).items()
+    return images, sum(tensor.nbytes for name, tensor in tensors if not name.startswith("network/backbone."))
 
 
 def table(rows: Sequence[Row]) -> Iterator[str]:
-    """Markdown: old and new classes after each update but the first; the best method at the top."""
-    weeks = sorted({row.week for row in rows if row.week > 1})
-    yield "| method | seeds | " + " | ".join(f"update {week - 1}: old, new" for week in weeks) + " | all, in the end |"
-    yield "|---|---|" + "---|" * (len(weeks) + 1)
-    groups: dict[str, list[Row]] = {}
-    for row in rows:
-        groups.setdefault(row.method, []).append(row)
-    for group in sorted(groups.values(), key=lambda group: -fmean(row.old for row in group if row.week > 1)):
-        each = {week: [row for row in group if row.week == week] for week in weeks}
-        parts = [f"{spread(row.old for row in found)}, {spread(row.new for row in found)}" for found in each.values()]
-        end = each[weeks[-1]]
-        yield f"| {group[0].method} | {len(end)} | {' | '.join(parts)} | {spread(row.all for row in end)} |"
+    """Yield Markdown tables, one for each data set; the best row first."""
+    for data in dict.fromkeys(row.data for row in rows):
+        here = [row for row in rows if row.data == data]
+        groups = {name: [row for row in here if row.row == name] for name in dict.fromkeys(row.row for row in here)}
+        classes = {row.week: row.classes for row in sorted(here)}
+        weeks = " | ".join(f"{classes[week]} classes" for week in sorted(classes))
+        yield f"| {data} | seeds | {weeks} | s | images, MB | numbers, MB |"
+        yield "|---|---|" + "---|" * (len(classes) + 3)
+        for name in sorted(groups, key=lambda name: -last_accuracy(groups[name])):
+            yield line(name, groups[name], sorted(classes))
+        yield ""
 
 
-def spread(values: Iterator[float]) -> str:
-    """The mean, and the deviation if there are several."""
-    found = [*values]
-    return f"{fmean(found):.1f}" + (f" ± {stdev(found):.1f}" if len(found) > 1 else "")
+def last_accuracy(group: Sequence[Row]) -> float:
+    """Return the week that a row has reached, and its accuracy then, as one number to sort by."""
+    last = max(row.week for row in group)
+    return 1000 * last + fmean(row.all for row in group if row.week == last)
+
+
+def line(name: str, group: Sequence[Row], weeks: Sequence[int]) -> str:
+    """Return a row of a table."""
+    last = [row for row in group if row.week == max(row.week for row in group)]
+    seconds = fmean(row.seconds for row in group if row.week > 1)
+    sizes = (fmean(getattr(row, kind) for row in last) / 1e6 for kind in ("images", "numbers"))
+    cells = [cell([row for row in group if row.week == week]) for week in weeks]
+    return " | ".join([f"| {name}", str(len(last)), *cells, *(f"{value:.1f}" for value in (seconds, *sizes))]) + " |"
+
+
+def cell(rows: Sequence[Row]) -> str:
+    """Return the accuracy on all classes, in brackets on old and new ones, over seeds."""
+    if not rows:
+        return "-"
+    spread = f" ± {stdev(row.all for row in rows):.1f}" if len(rows) > 1 else ""
+    old, new = (fmean(getattr(row, kind) for row in rows) for kind in ("old", "new"))
+    return f"{fmean(row.all for row in rows):.1f}{spread}" + ("" if isnan(old) else f" ({old:.1f}, {new:.1f})")
+
+
+def measured(weeks: Sequence[Week], test: Album, row: str, given: Mapping[str, Any]) -> Iterator[Row]:
+    """Yield a row's results after each week."""
+    settings, weights = start(row, given)
+    learnt = follow(weeks, settings, weights, joint=row.startswith("joint-"))
+    for number, (week, (classifier, seconds)) in enumerate(zip(weeks, learnt, strict=True), start=1):
+        every, old, new = (round(value, 3) for value in accuracies(classifier, test, week))
+        place = "", row, settings.seed, number, classifier.classes.seen
+        yield Row(*place, every, old, new, round(seconds, 2), *kept(classifier))
 
 
 def main() -> None:
     """Make the rows that are missing, or show the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", nargs="?", type=Path)
+    parser.add_argument("weeks", nargs="?")
     parser.add_argument("--table", type=Path)
     parser.add_argument("--out", type=Path)
-    parser.add_argument("--methods", default="eeil,ft,ssil")
-    parser.add_argument("--seeds", type=numbers, default=[0])
-    parser.add_argument("--memory", type=int, default=500)
-    parser.add_argument("--weeks", type=int, default=6)
-    parser.add_argument("--classes", type=int, default=10)
-    parser.add_argument("--pictures", type=int, default=100)
+    parser.add_argument("--rows", default="default,ncm,fecam,ranpac,eeil-head,ssil-head,joint-head")
+    parser.add_argument("--seeds", type=numbers, default=[0, 1, 2])
+    parser.add_argument("--most", type=int)
+    parser.add_argument("--features", type=Path)
+    parser.add_argument("--label", default="", help="added to the names of the rows, where --set is not that of others")
     parser.add_argument("--set", nargs="*", default=[], metavar="NAME=VALUE")
     asked = parser.parse_args()
     if asked.table:
         print("\n".join(table(read(asked.table, Row))))
         return
+    make(asked, values(asked.set))
+
+
+def make(asked: argparse.Namespace, given: Mapping[str, Any]) -> None:
+    """Make the rows that are missing."""
+    data, features = asked.folder.name, Features(asked.features)
     train, test = (album(asked.folder / part) for part in ("train", "test"))
-    done = {(row.method, row.memory, row.seed) for row in read(asked.out, Row)}
-    for seed, method in product(asked.seeds, asked.methods.split(",")):
-        if (method, asked.memory, seed) in done:
+    train = {name: sorted(group, key=lambda image: image.digest)[: asked.most] for name, group in train.items()}
+    done = {(row.data, row.row, row.seed) for row in read(asked.out, Row)}
+    for seed, row in product(asked.seeds, asked.rows.split(",")):
+        if (data, row + asked.label, seed) in done:
             continue
-        settings = make_settings({"memory": asked.memory, "seed": seed, "method": method, **values(asked.set)})
-        arrivals = drawn(train, asked.weeks, asked.classes, asked.pictures, seed)
-        rows = []
-        for row in follow(arrivals, test, settings):
-            print(row, flush=True)
-            rows.append(row)
+        settings, weights = start(row, given)
+        both = [features.attach(groups, settings, weights) if settings.freeze else groups for groups in (train, test)]
+        weeks, rows = plan(both[0], asked.weeks.split(","), seed), list[Row]()
+        for found in measured(weeks, both[1], row, {**given, "seed": seed}):
+            rows.append(found._replace(data=data, row=row + asked.label))
+            print(rows[-1], flush=True)
         add(asked.out, rows)
 
 
