@@ -30,7 +30,7 @@ from PIL import Image
 from growing import add, numbers, read
 from ssil.classifier.classifier_settings import ClassifierSettings, make_settings, with_weights_settings
 from ssil.classifier.feature_extraction import trained_network
-from ssil.classifier.holdout import evaluate
+from ssil.classifier.holdout import evaluate_scores, image_scores
 from ssil.classifier.image_file import ImageFile
 from ssil.classifier.images import load_images
 from ssil.classifier.prediction import Classifier
@@ -120,8 +120,8 @@ def draw(groups: dict[str, list[ImageFile]], most: int, seed: int) -> Stream:
 def judge(classifier: Classifier, stream: Stream) -> float:
     """The mean accuracy of the classes so far, in percent."""
     names = classifier.classes.names
-    result = evaluate(classifier, tuple(tuple(stream.judging[name]) for name in names))
-    assert result
+    images = tuple(tuple(stream.judging[name]) for name in names)
+    result = evaluate_scores(classifier, image_scores(classifier, images))
     return fmean(result.accuracy([name]) or 0.0 for name in names)
 
 

@@ -25,7 +25,7 @@ from torch import Tensor
 
 from frozen_updates import WEIGHTS, images_of, settings
 from growing import numbers
-from ssil.classifier.holdout import holdout_scores
+from ssil.classifier.holdout import image_scores
 from ssil.classifier.image_file import ImageFile
 from ssil.classifier.unknown import are_unknown, leads
 from ssil.classifier.update import update
@@ -112,7 +112,7 @@ def judged(train: Groups, test: Groups, method: str, seed: int) -> Result:
     classifier = update(None, settings(method=method, seed=seed), arrived, init=read_first_weights(WEIGHTS)).classifier
     assert classifier.threshold is not None
     known, unknown = (
-        holdout_scores(classifier, (tuple(image for name in group for image in test[name]),))[0].numpy()
+        image_scores(classifier, (tuple(image for name in group for image in test[name]),))[0].numpy()
         for group in (names, others)
     )
     found = result(leads(known), leads(unknown), classifier.threshold)

@@ -3,6 +3,7 @@
 from dataclasses import replace
 from typing import TypeVar
 
+from ssil.classifier.final_fit import with_holdout
 from ssil.classifier.image_file import normalized_name
 from ssil.classifier.model_directory import ModelDirectory, ModelVersion
 from ssil.classifier.prediction import Classifier
@@ -42,14 +43,14 @@ def forget(directory: ModelDirectory, name: str) -> ModelVersion:
                 f"class: without {name!r} there would be nothing left to tell apart; remove the model instead"
             )
         method = known.settings.configured().method
-        changed = replace(
+        smaller = replace(
             known,
             snapshot=without(known.snapshot, label),
             exemplars=without_stored_class(_without_class(known.exemplars, label), method, label),
             holdout=_without_class(known.holdout, label),
             counted=_without_class(known.counted, label),
         )
-        forgotten = known.classes.names[label]
+        changed, forgotten = with_holdout(smaller), known.classes.names[label]
         directory.erase_images(forgotten)  # first: if the process is killed after it, the class can still be forgotten
         return directory.publish_change(before, changed, forgotten=forgotten)
 

@@ -1,4 +1,7 @@
-"""The hold-out set: images that are never trained on, on which each update's effect on every class is measured."""
+"""The hold-out set: images on which each update's effect on every class is measured.
+
+They are never trained on. Methods that add up features learn them after they have judged (see `final_fit`).
+"""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -8,6 +11,7 @@ import torch
 from torch import Tensor
 
 from ssil.classifier.feature_extraction import trained_network
+from ssil.classifier.final_fit import without_holdout
 from ssil.classifier.image_file import ImageFile, ImagesByClass, LabelledImages
 from ssil.classifier.prediction import Classifier
 from ssil.core.randomness import Randomness
@@ -92,7 +96,10 @@ def accuracy_drops(before: HoldoutResult, after: HoldoutResult, names: Sequence[
 
 
 def evaluate(classifier: Classifier, holdout: ImagesByClass | None = None) -> HoldoutResult | None:
-    """Evaluate a classifier on its own hold-out set, or on its classes' part of another one; None if that is empty."""
+    """Evaluate a classifier on its own hold-out set, or on its classes' part of another one; None if that is empty.
+
+    It is evaluated as it was before it was given hold-out images, if it was given any (see `final_fit`).
+    """
     own = (classifier.holdout if holdout is None else holdout)[: classifier.classes.seen]
     return evaluate_scores(classifier, holdout_scores(classifier, own)) if any(own) else None
 
@@ -103,9 +110,17 @@ def evaluate_scores(classifier: Classifier, scored: tuple[Tensor, Tensor]) -> Ho
     return _result(summarise(scorer, *scored, classes.old), classes.names, classes.old)
 
 
-@torch.inference_mode()
 def holdout_scores(classifier: Classifier, holdout: ImagesByClass) -> tuple[Tensor, Tensor]:
-    """Return the scores (n, seen) and the labels of the images in a hold-out set, on the CPU; it must not be empty."""
+    """Return the scores (n, seen) and the labels of the images in a hold-out set, on the CPU; it must not be empty.
+
+    They are those of the classifier without its hold-out images.
+    """
+    return image_scores(without_holdout(classifier), holdout)
+
+
+@torch.inference_mode()
+def image_scores(classifier: Classifier, holdout: ImagesByClass) -> tuple[Tensor, Tensor]:
+    """Return the scores (n, seen) and the labels of images by class, on the CPU; there must be one at least."""
     network = trained_network(classifier.settings, classifier.snapshot)
     labels = [label for label, group in enumerate(holdout) for _ in group]
     samples = network.samples([image for group in holdout for image in group], labels)

@@ -18,8 +18,10 @@ from onnx.helper import set_model_props
 from onnxruntime.quantization import CalibrationDataReader, QuantFormat, QuantType, quantize_static
 
 from ssil.classifier.exported_model import INPUT, open_session, run_views
+from ssil.classifier.final_fit import without_holdout
 from ssil.classifier.image_file import ImageFile
 from ssil.classifier.images import image_samples
+from ssil.classifier.onnx_export import export_classifier
 from ssil.classifier.prediction import Classifier
 from ssil.core.errors import UserError, one_line
 from ssil.data.decode import Pixels
@@ -43,6 +45,8 @@ class Int8Export(NamedTuple):
 def quantise(content: bytes, classifier: Classifier) -> Int8Export:
     """Return an exported classifier in 8-bit integers, calibrated on its exemplars, or else on its hold-out set.
 
+    The accuracies of a method that adds up features are those of the classifier without its hold-out images.
+
     Args:
         content: The classifier as an ONNX file, in single precision.
         classifier: The same classifier, with the images that it keeps.
@@ -57,7 +61,11 @@ def quantise(content: bytes, classifier: Classifier) -> Int8Export:
     chosen = kept[:: -(-len(kept) // CALIBRATED)]
     before = _accuracy(content, classifier)  # which refuses a stranger's unusual file
     small = _quantised(onnx.load_from_string(content), _views(chosen, classifier))
-    return Int8Export(small, before, _accuracy(small, classifier))
+    if (judged := without_holdout(classifier)) is classifier:
+        return Int8Export(small, before, _accuracy(small, classifier))
+    unseen = export_classifier(judged, 0)
+    unseen_small = _quantised(onnx.load_from_string(unseen), _views(chosen, classifier))
+    return Int8Export(small, *(_accuracy(one, classifier) for one in (unseen, unseen_small)))
 
 
 def _views(images: Sequence[ImageFile], classifier: Classifier) -> Iterator[Pixels]:

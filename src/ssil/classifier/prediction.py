@@ -32,7 +32,7 @@ class Classifier:
     exemplars: ImagesByClass
     """Images that every later update is trained on again."""
     holdout: ImagesByClass
-    """Images that are never trained on; accuracy is measured on them."""
+    """Images on which accuracy is measured, by a classifier that has not learnt them (see `final_fit`)."""
     counted: tuple[tuple[str, ...], ...] = ()
     """For each class the checksums of the images in its statistics, if the method keeps no images but adds them up."""
     temperature: float = 1.0

@@ -13,7 +13,8 @@ from torch import Tensor
 from ssil.classifier.classifier_settings import FIXED, ClassifierSettings, ExemplarRule, make_settings
 from ssil.classifier.epochs_in_time import with_fitting_epochs
 from ssil.classifier.feature_extraction import WholeNetwork, trained_network
-from ssil.classifier.holdout import BUDGET_SHARE, HoldoutResult, evaluate, evaluate_scores, hold_out, holdout_scores
+from ssil.classifier.final_fit import with_holdout
+from ssil.classifier.holdout import BUDGET_SHARE, HoldoutResult, evaluate, evaluate_scores, hold_out, image_scores
 from ssil.classifier.image_file import ImageFile, ImagesByClass, LabelledImages, labelled
 from ssil.classifier.prediction import Classifier
 from ssil.classifier.stored_values import exemplar_images, with_stored_rows
@@ -109,8 +110,8 @@ def update(
     before = evaluate(classifier, unscaled.holdout) if classifier else None
     epochs = timed.later_epochs if classifier else timed.epochs
     updated, after, after_unscaled = _scaled(unscaled)
-    examined = [*data.labelled(), *labelled(classes.names, holdout)]
-    return Update(updated, before, after, len(training), known.names, epochs, after_unscaled, images, examined)
+    final, examined = with_holdout(updated), [*data.labelled(), *labelled(classes.names, holdout)]
+    return Update(final, before, after, len(training), known.names, epochs, after_unscaled, images, examined)
 
 
 def changed_settings(settings: ClassifierSettings, given: Mapping[str, Any]) -> ClassifierSettings:
@@ -207,7 +208,7 @@ def _scaled(unscaled: Classifier) -> tuple[Classifier, HoldoutResult | None, Hol
     """
     if not any(unscaled.holdout):
         return unscaled, None, None
-    scored = holdout_scores(unscaled, unscaled.holdout)
+    scored = image_scores(unscaled, unscaled.holdout)
     threshold = fit_threshold(scored[0].numpy(), unscaled.settings.unknown_loss)
     temperature = fit_temperature(unscaled.snapshot.scorers[MAIN], *scored)
     scaled = replace(unscaled, temperature=temperature, threshold=threshold)

@@ -8,8 +8,9 @@ chosen on images that were held back; the final result is computed from all imag
 
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
+from copy import deepcopy
 from functools import partial
-from typing import ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple, Self
 
 import torch
 from torch import Tensor
@@ -71,6 +72,8 @@ class ClosedForm(Scorer):
     float64: ClassVar[tuple[str, ...]] = ("sums", "grams")
     has_gram: ClassVar[bool] = True
     """Whether the Gram matrix is kept."""
+    statistics: ClassVar[tuple[str, ...]] = ("counts", "sums", "grams", "images")
+    """The buffers that add up; the others are computed from these by `solve`."""
     trace = "the spread of its images stays in the matrix that all classes share"
     counts: Tensor
     sums: Tensor
@@ -150,6 +153,16 @@ class ClosedForm(Scorer):
         self.counts = F.pad(self.counts, (0, new))
         self.sums = torch.cat([self.sums.view(2, known, width), self.sums.new_zeros(2, new, width)], 1)
         self.grams = self.grams if known else self.grams.new_zeros(2, size)
+
+    @torch.no_grad()
+    def solved_with(self, features: Tensor, labels: Tensor) -> Self:
+        """Return a copy that scores as if images of known classes had been added; its statistics are without them."""
+        copy = deepcopy(self)
+        copy.add(copy.embed(features.double()), labels, self.counts.shape[1])
+        copy.solve()
+        for name in self.statistics:
+            setattr(copy, name, getattr(self, name))
+        return copy
 
     def sums_of(self, part: int | None = None) -> Sums:
         """Return the statistics of the images that were not held back (0), that were (1), or of all (None)."""

@@ -42,6 +42,7 @@ class ClassMahalanobis(SharedMahalanobis):
     """The same with a covariance of each class's own."""
 
     float64 = ("sums", "grams", "class_grams")
+    statistics = ("counts", "sums", "grams", "images", "class_grams")
     has_gram = False
     trace = ""
     class_grams: Tensor
