@@ -77,6 +77,22 @@ def test_observers_are_called_at_every_step(dataset: Path) -> None:
     assert {(report.epochs, report.steps) for _, report in listener.reports} == {(2, 3)}
 
 
+def test_a_stopped_run_goes_on_with_adamw(dataset: Path, tmp_path: Path) -> None:
+    """And its record states the optimiser, which records of SGD do not."""
+    whole, stopped = (
+        tiny_runs.config(dataset, tasks=2, epochs=2, lr=0.001, optimizer="adamw", out=tmp_path / name)
+        for name in ("whole", "stopped")
+    )
+    record = run(whole)
+    with pytest.raises(KeyboardInterrupt):
+        run(stopped, Listener(steps=3))
+    run(stopped)
+    for name, tensor in tiny_runs.tensors(tmp_path / "whole").items():
+        assert torch.equal(tiny_runs.tensors(tmp_path / "stopped")[name], tensor)
+    assert record.config["training"]["optimizer"] == "adamw"
+    assert "optimizer" not in run(tiny_runs.config(dataset, tasks=2)).config["training"]
+
+
 def test_a_stopped_run_goes_on_where_it_stopped(dataset: Path, tmp_path: Path) -> None:
     config = tiny_runs.config(dataset, tasks=2, epochs=2, out=tmp_path)
     with pytest.raises(KeyboardInterrupt):

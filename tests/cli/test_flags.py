@@ -49,6 +49,7 @@ EVERY_FLAG: dict[str, tuple[str, Any]] = {
     "--new-head-init": ("zero", "zero"),
     "--later-milestones": ("3,4", (3, 4)),
     "--later-weight-decay": ("2e-4", 2e-4),
+    "--optimizer": ("adamw", "adamw"),
     "--backbone": ("resnet20", "resnet20"),
     "--norm": ("group", "group"),
     "--init": ("resnet18.safetensors", "resnet18.safetensors"),

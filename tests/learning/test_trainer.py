@@ -376,7 +376,7 @@ def test_frozen_parts_of_a_phase_stay_as_they_are(plan: RunSetup) -> None:
 
 
 def test_an_unknown_part_can_not_be_frozen(plan: RunSetup) -> None:
-    with pytest.raises(UserError, match=r"phase 'main' freezes 'backbone\.layer1', which is no part; its network has"):
+    with pytest.raises(UserError, match=r"phase 'main' names 'backbone\.layer1', which is no part; its network has"):
         learn_first(plan, method(phase("main", frozen=("backbone.layer1",))))
 
 

@@ -26,6 +26,7 @@ from ssil.learning.model_state import (
     snapshot_tensors,
     split_groups,
 )
+from ssil.learning.optimizer import misplaced
 from ssil.learning.snapshot import MAIN, Scorer, Snapshot
 from ssil.learning.task import Progress
 from ssil.nn.network import Network
@@ -202,9 +203,8 @@ class SavedState:
 def _check_momentum(momentum: Mapping[str, Tensor], part: Phase | Stage, network: Network, scorer: Scorer) -> None:
     """Raise ValueError if the momentum is not that of the parameters that this part of the plan trains."""
     parts: dict[str, nn.Module] = {"network": network, "head": network.head, "scorer": scorer}
-    trained = parts[part.trained].named_parameters() if isinstance(part, Phase) else ()
-    shapes = {name: parameter.shape for name, parameter in trained}
-    if wrong := [name for name, buffer in momentum.items() if shapes.get(name) != buffer.shape]:
+    trained, schedule = (parts[part.trained], part.schedule) if isinstance(part, Phase) else (None, None)
+    if wrong := misplaced(momentum, trained, schedule):
         raise ValueError(f"momentum: {wrong[0]} is none of its parameters, or of another shape")
 
 

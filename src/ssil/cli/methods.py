@@ -101,6 +101,7 @@ def _needs_text(recipe: Recipe) -> str:
     ]
     parts = {
         "no training": not needs.training,
+        "values stored with exemplars": needs.stored,
         "a teacher": needs.teacher,
         "held-out images": needs.held_out,
         f"post-processing ({', '.join(needs.post_processing)})": bool(needs.post_processing),

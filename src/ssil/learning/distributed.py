@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import torch
 from torch import Tensor, distributed
 from torch.distributed import PrefixStore, TCPStore  # type: ignore[attr-defined]
-from torch.optim import SGD
+from torch.optim import Optimizer
 
 from ssil.core.cpu import usable_cores
 from ssil.core.errors import UserError
@@ -50,7 +50,7 @@ class SingleDevice:
         """Return a context that changes nothing."""
         return nullcontext()
 
-    def setup(self, network: Network, optimizer: SGD) -> tuple[Network, SGD]:
+    def setup(self, network: Network, optimizer: Optimizer) -> tuple[Network, Optimizer]:
         """Return the network and the optimiser as they are."""
         return network, optimizer
 

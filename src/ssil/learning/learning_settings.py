@@ -77,11 +77,12 @@ class TrainingSettings(Settings, group="Training", resolved=True):
     decay: Rate | None = setting(None, "what the rate is multiplied by at a milestone")
     lr_by_task: bool | None = setting(None, "divide the rate by the task's number, as the authors' code does")
     batch: Positive | None = setting(None, "new images in a mini-batch")
-    momentum: float | None = setting(None, "of SGD", ge=0, lt=1)
-    weight_decay: float | None = setting(None, "of SGD", ge=0, le=LARGEST_RATE)
+    momentum: float | None = setting(None, "of SGD; AdamW's first beta", ge=0, lt=1)
+    weight_decay: float | None = setting(None, "of the optimiser", ge=0, le=LARGEST_RATE)
     new_head_init: Literal["default", "zero"] | None = setting(None, "how rows of new classes start")
     later_milestones: tuple[Positive, ...] | None = setting(None, "milestones of the tasks after the first")
     later_weight_decay: float | None = setting(None, "of the tasks after the first", ge=0, le=LARGEST_RATE)
+    optimizer: Literal["sgd", "adamw"] | None = setting(None, "sgd, or adamw with a smaller --lr, such as 0.001")
 
     @model_validator(mode="after")
     def _one_way_to_give_epochs(self) -> Self:

@@ -80,6 +80,9 @@ class Phase:
     under the test transform."""
     frozen: tuple[str, ...] = ()
     """Parts of the network, such as "backbone.stem", that are frozen and in eval mode although `trained` has them."""
+    rates: Mapping[str, float] = field(default_factory=dict)
+    """Parts of the network with a learning rate of their own, and what the schedule's is multiplied by for them. Of
+    two parts, one inside the other, the inner one's counts."""
     keep_as: str | None = None
     """The name under which later phases can use the resulting model as a teacher."""
     gradients: Hook | None = None
@@ -122,6 +125,8 @@ class Requirements:
     """Whether any phase trains; without one, only statistics of features are computed."""
     teacher: bool
     held_out: bool
+    stored: bool
+    """Whether values are kept with each exemplar beside the image."""
     post_processing: tuple[str, ...]
     """The names of phases and stages after the main phase, and the scorer if it is not the plain one."""
 
@@ -159,6 +164,7 @@ class Method:
             training=bool(phases),
             teacher=any(phase.teachers for phase in phases),
             held_out=any(phase.trained == "scorer" for phase in phases),
+            stored=self.stored is not None,
             post_processing=(
                 *[part.name for part in self.after_main()],
                 *[f"{scorer.__name__} scores"] * (scorer is not Scorer),

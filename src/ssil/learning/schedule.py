@@ -7,10 +7,12 @@ from typing import Any, Literal
 
 from ssil.core.errors import UserError
 
+OptimizerName = Literal["sgd", "adamw"]
+
 
 @dataclass(frozen=True)
 class Schedule:
-    """SGD for some epochs: `lr` has one value before the first milestone, and one from each milestone on.
+    """SGD, or AdamW, for some epochs: `lr` has one value before the first milestone, and one from each milestone on.
 
     Epochs are counted from 0: a milestone 4 changes the learning rate before the fifth epoch.
 
@@ -25,6 +27,7 @@ class Schedule:
     milestones: tuple[int, ...] = ()
     momentum: float = 0.9
     weight_decay: float = 1e-4
+    optimizer: OptimizerName = "sgd"
 
     def lr_at(self, epoch: int) -> float:
         """Return the learning rate of an epoch, counted from 0."""
@@ -64,6 +67,8 @@ class Training:
     """Milestones of each task after the first; None for `milestones`, scaled to the epochs of later tasks."""
     later_weight_decay: float | None = None
     """Weight decay of each task after the first; None for `weight_decay`."""
+    optimizer: OptimizerName = "sgd"
+    """SGD with momentum; or AdamW, whose learning rates are smaller (try 0.001) and whose first beta is `momentum`."""
 
     def __post_init__(self) -> None:
         for milestones in (self.milestones, self.later_milestones):
@@ -79,7 +84,7 @@ class Training:
         >>> "later_milestones" in Training().stated(), Training(later_weight_decay=2e-4).stated()["later_weight_decay"]
         (False, 0.0002)
         """
-        return {name: value for name, value in asdict(self).items() if name not in _CAME_LATER or value is not None}
+        return {name: value for name, value in asdict(self).items() if _CAME_LATER.get(name, ...) != value}
 
     @property
     def replay(self) -> int:
@@ -101,7 +106,8 @@ class Training:
         lrs = self.lr if isinstance(self.lr, tuple) else _decayed(self.lr, self.decay, len(milestones))
         divisor = task if self.lr_by_task else 1
         weight_decay = self.weight_decay if task == 1 else self._later_weight_decay
-        return Schedule(epochs, tuple(lr / divisor for lr in lrs), milestones, self.momentum, weight_decay)
+        rates = tuple(lr / divisor for lr in lrs)
+        return Schedule(epochs, rates, milestones, self.momentum, weight_decay, self.optimizer)
 
     @property
     def _later_weight_decay(self) -> float:
@@ -125,11 +131,11 @@ class Training:
         length = wanted or max(1, round(epochs * (self.later_epochs or self.epochs) / of))
         lrs = _decayed(lr, self.decay, len(milestones))
         scaled = scale_milestones(milestones, epochs, length)
-        return Schedule(length, lrs, scaled, self.momentum, self._later_weight_decay)
+        return Schedule(length, lrs, scaled, self.momentum, self._later_weight_decay, self.optimizer)
 
 
-_CAME_LATER = ("later_milestones", "later_weight_decay")
-"""The settings that records of older versions do not state."""
+_CAME_LATER = {"later_milestones": None, "later_weight_decay": None, "optimizer": "sgd"}
+"""The settings that records of older versions do not state, and what held then."""
 
 
 def _decayed(lr: float, decay: float, times: int) -> tuple[float, ...]:

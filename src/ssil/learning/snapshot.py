@@ -29,7 +29,7 @@ class Scorer(nn.Module):
     per_class: ClassVar[tuple[str, ...]] = ()
     """The names of the buffers that have one row per seen class."""
     float64: ClassVar[tuple[str, ...]] = ()
-    """The names of the buffers that stay in double precision, whatever the run's precision is."""
+    """The names of the buffers that are in double precision, whatever the run's precision is."""
     trace: ClassVar[str] = ""
     """What remains of a class after `forget`; empty if nothing does."""
 
@@ -55,7 +55,7 @@ class Scorer(nn.Module):
         exact = {name: self.get_buffer(name) for name in self.float64}
         self.to(device=device, dtype=dtype)
         for name, buffer in exact.items():
-            setattr(self, name, buffer.to(device))
+            setattr(self, name, buffer.to(device, torch.float64))
         return self
 
     def restore(self, tensors: Mapping[str, Tensor]) -> None:

@@ -54,7 +54,7 @@ class Progress:
     seconds: dict[str, float] = field(default_factory=dict)
     """By phase: the time spent in training."""
     momentum: dict[str, Tensor] = field(default_factory=dict)
-    """The optimiser's momentum buffers by parameter name; every step changes them in place."""
+    """The optimiser's state, such as momentum, by parameter name; every step changes it in place."""
     scaler: GradScaler | None = None
     """In fp16, the scale of the loss that keeps small gradients from vanishing; each phase has its own."""
 

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from torch.amp import GradScaler
-from torch.optim import SGD
+from torch.optim import Optimizer
 
 from ssil.core.errors import UserError
 from ssil.data.prefetch import prefetch
@@ -22,7 +22,7 @@ from ssil.learning.batches import Batch, LocalBatch, load
 from ssil.learning.execution import ExecutionContext
 from ssil.learning.exemplar_values import KeptValues
 from ssil.learning.method import Loss, Phase, StepPosition, Term
-from ssil.learning.optimizer import Sgd
+from ssil.learning.optimizer import make_optimizer, optimizer_state, restore_optimizer_state, set_rate
 from ssil.learning.snapshot import MAIN, Snapshot, Step, TaskState, Teacher, TeacherOutput
 from ssil.learning.task import Observer, Progress, ProgressReport
 from ssil.nn.network import Output
@@ -78,23 +78,19 @@ class Trainer:
         except AttributeError:
             parts = ", ".join(name for name, _ in self.progress.network.named_modules() if name.count(".") == 1)
             known = f"its network has {parts}"
-            raise UserError(f"method: phase {self.phase.name!r} freezes {name!r}, which is no part; {known}") from None
+            raise UserError(f"method: phase {self.phase.name!r} names {name!r}, which is no part; {known}") from None
 
-    def _optimizer(self) -> Sgd:
-        """Return the optimiser, with the momentum of an interrupted phase."""
-        schedule = self.phase.schedule
-        optimizer = Sgd(
-            self.trained.parameters(), lr=schedule.lr[0], momentum=schedule.momentum, weight_decay=schedule.weight_decay
-        )
-        for name, parameter in self.trained.named_parameters():
-            if name in self.progress.momentum:  # in the parameter's own memory layout: a bit-equal step depends on it
-                buffer = torch.empty_like(parameter.detach()).copy_(self.progress.momentum[name])
-                optimizer.state[parameter]["momentum_buffer"] = buffer
+    def _optimizer(self) -> Optimizer:
+        """Return the optimiser, with the state of an interrupted phase."""
+        rates = sorted(self.phase.rates.items(), key=lambda rate: rate[0].count("."))
+        factors = {parameter: rate for name, rate in rates for parameter in self._submodule(name).parameters()}
+        optimizer = make_optimizer(self.trained.parameters(), self.phase.schedule, factors)
+        restore_optimizer_state(optimizer, self.trained, self.progress.momentum)
         return optimizer
 
     def _set_up_scorer(self) -> None:
         """Compute the features of all images once. Every process trains the small scorer on whole batches."""
-        self.stepper: SGD = self.optimizer
+        self.stepper: Optimizer = self.optimizer
         self.features = self.state.features(self.pool.all)
         self.feature_row = torch.empty(len(self.context.samples), dtype=torch.long)
         self.feature_row[self.pool.all] = torch.arange(len(self.pool.all))
@@ -129,8 +125,7 @@ class Trainer:
 
     def steps(self, epoch: int) -> Iterator[None]:
         """Do the steps of an epoch that are left; yield after each."""
-        for group in self.optimizer.param_groups:
-            group["lr"] = self.phase.schedule.lr_at(epoch)
+        set_rate(self.optimizer, self.phase.schedule.lr_at(epoch))
         for step, (batch, local) in self._batches(epoch):
             self._update(batch, local, epoch, step)
             self.progress.step = step + 1
@@ -163,7 +158,7 @@ class Trainer:
         if self.phase.project:
             with torch.no_grad():
                 self.phase.project(self.state, position)
-        self.progress.momentum = self._momentum()
+        self.progress.momentum = optimizer_state(self.optimizer, self.trained)
         for name, value in values.items():
             self.progress.sums[name] = self.progress.sums.get(name, 0.0) + value
 
@@ -215,11 +210,6 @@ class Trainer:
         values = {name: term.values.sum() * (1 / max(term.divisor, 1)) for name, term in terms.items()}
         torch.stack([*values.values()]).sum().backward()
         return {name: value.detach().double() for name, value in values.items()}
-
-    def _momentum(self) -> dict[str, Tensor]:
-        state = self.optimizer.state
-        buffers = {name: state[p].get("momentum_buffer") for name, p in self.trained.named_parameters()}
-        return {name: buffer for name, buffer in buffers.items() if buffer is not None}
 
     def _close_epoch(self, epoch: int) -> None:
         """Record the mean of each loss term over the epoch; stop if one is not finite."""

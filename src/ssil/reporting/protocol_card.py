@@ -158,7 +158,16 @@ def _schedule(training: Mapping[str, Any]) -> str:
         f"{epochs} epochs a task" if later in (None, epochs) else f"{epochs} epochs, {later} in tasks after the first"
     )
     rate = f"rate {_text(training['lr'])}, changed before epochs {_text(training['milestones'])}"
-    names = "batch", "momentum", "weight_decay", "lr_by_task", "new_head_init", "later_milestones", "later_weight_decay"
+    names = (
+        "batch",
+        "momentum",
+        "weight_decay",
+        "lr_by_task",
+        "new_head_init",
+        "later_milestones",
+        "later_weight_decay",
+        "optimizer",
+    )
     rest = _chosen(training, *names)
     return f"{length}; {rate}; {rest}"
 

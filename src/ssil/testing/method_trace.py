@@ -111,13 +111,13 @@ def weights(snapshot: Snapshot | None) -> dict[str, Tensor]:
 
 def equal(these: Mapping[str, Tensor], those: Mapping[str, Tensor]) -> bool:
     """Return whether two groups of tensors are equal bit for bit."""
-    return these.keys() == those.keys() and all(torch.equal(_bits(these[key]), _bits(those[key])) for key in these)
+    return these.keys() == those.keys() and all(_same_bits(these[key], those[key]) for key in these)
 
 
-def _bits(values: Tensor) -> Tensor:
-    """Return the bytes of a tensor, row by row: NaN, which a memory may hold, is not equal to itself."""
-    flat = values.contiguous().reshape(len(values) if values.ndim else 1, -1)
-    return flat.view(torch.uint8) if flat.numel() else flat
+def _same_bits(one: Tensor, other: Tensor) -> bool:
+    """Compare bytes, not numbers: NaN, which a memory may hold, is not equal to itself."""
+    alike = one.shape == other.shape and one.dtype == other.dtype
+    return alike and torch.equal(*(part.contiguous().flatten().view(torch.uint8) for part in (one, other)))
 
 
 def set_up(name: str, dataset: Path, **settings: Any) -> RunSetup:
