@@ -113,11 +113,11 @@ def test_a_new_method_as_contributing_says(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    for file in ("my_method.py", "my_scorer.py", "my_net.py"):
+    for file in ("my_method.py", "my_branches.py", "my_scorer.py", "my_net.py"):
         Path(file).write_text(block("CONTRIBUTING.md", file))
     for command in (
         line
-        for name in ("commands", "check", "scorer", "backbone")
+        for name in ("commands", "check", "branches", "scorer", "backbone")
         for line in block("CONTRIBUTING.md", name).splitlines()
     ):
         assert main(shlex.split(command)[1:]) == 0
