@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: demo test check lint format
+.PHONY: demo test check lint format site
 
 demo: $(READY)  ## learn a stream of characters with three methods and compare them
 	$(BIN)/ssil demo
@@ -13,6 +13,9 @@ test: lint  ## everything
 
 check: lint  ## everything but the slow tests
 	$(BIN)/pytest -n 2 --dist loadscope -m "not slow"
+
+site: $(READY)  ## the documentation as pages, in build/site
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 lint: $(READY)
 	$(BIN)/ruff format --check

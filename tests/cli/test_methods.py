@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from ssil.cli import main
-from ssil.cli.methods import described
+from ssil.learning.method_facts import described
 from ssil.learning.registry import recipes
 
 

@@ -1,0 +1,114 @@
+"""The documentation site: it builds without a warning, and its generated pages say what the package says."""
+
+import os
+import re
+import subprocess
+import sys
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+import ssil
+from site_docstrings import with_code_blocks
+from site_pages import generated_pages, method_page, section, with_inside_links, with_sections
+from ssil.learning.registry import recipes
+
+ROOT = Path(__file__).parents[2]
+
+
+class Links(HTMLParser):
+    """The targets of links, images, styles and scripts, and the identifiers of a page."""
+
+    def __init__(self, page: Path) -> None:
+        super().__init__()
+        self.targets, self.identifiers = set[str](), set[str]()
+        self.feed(page.read_text())
+
+    def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
+        for name, value in attributes:
+            if name in ("href", "src") and value:
+                self.targets.add(value)
+            if name == "id" and value:
+                self.identifiers.add(value)
+
+
+@pytest.fixture(name="site", scope="module")
+def _site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("site")
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(folder)]
+    environment = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return folder
+
+
+@pytest.mark.slow
+def test_every_link_of_the_site_leads_to_a_page_of_it(site: Path) -> None:
+    pages = {page: Links(page) for page in site.rglob("*.html") if page.name != "404.html"}
+    assert len(pages) > 60
+    outside = {target for links in pages.values() for target in links.targets if target.startswith("http")}
+    assert not [target for target in outside if re.search(r"\.(js|css|woff2?)$|fonts\.|cdn", target)]
+    broken = [
+        f"{page.relative_to(site)}: {target}"
+        for page, links in pages.items()
+        for target in links.targets
+        if not re.match(r"https?:|mailto:|data:|#|\.$", target)
+        if not (page.parent / target.partition("#")[0].partition("?")[0]).exists()
+    ]
+    assert not broken
+
+
+@pytest.mark.slow
+def test_search_finds_every_method(site: Path) -> None:
+    index = (site / "search" / "search_index.json").read_text()
+    assert [name for name in recipes() if f"methods/{name}.html" not in index] == []
+
+
+def test_every_method_has_a_page_with_its_options() -> None:
+    pages = generated_pages()
+    for name, recipe in recipes().items():
+        assert all(f"`{option}`" in pages[f"methods/{name}.md"] for option in recipe.options)
+        assert f"[`{name}`]({name}.md)" in pages["methods/index.md"]
+
+
+def test_the_interface_has_every_public_class_and_function() -> None:
+    page = generated_pages()["api.md"]
+    documented = {line.rpartition(".")[2] for line in page.splitlines() if line.startswith("::: ")}
+    assert {*ssil.__all__} - documented == {"MAIN", "__version__"}
+
+
+def test_the_plan_of_a_method_is_drawn_in_order() -> None:
+    drawing = method_page("eeil")
+    assert 'aria-label="main: 40 epochs, then balanced: 30 epochs, then head: scores the classes' in drawing
+
+
+def test_a_section_ends_at_the_next_heading_of_its_level() -> None:
+    text = "# A\n\n## B\n\none\n\n```sh\n# no heading\n```\n\n### C\n\ntwo\n\n## D\n\nthree\n"
+    assert section(text, "B") == "one\n\n```sh\n# no heading\n```\n\n### C\n\ntwo"
+    with pytest.raises(KeyError):
+        section(text, "E")
+
+
+def test_sections_of_the_readme_are_filled_in() -> None:
+    assert "make demo" in with_sections('<!-- section: README.md "Two commands" -->')
+    assert "](docs/" not in with_sections('<!-- section: README.md "Compare" -->')
+
+
+@pytest.mark.parametrize(
+    ("page", "link", "expected"),
+    [
+        ("paper.md", "[read](../README.md)", "[read](index.md)"),
+        ("results/a.md", "[read](../../CONTRIBUTING.md#x)", "[read](../own-method.md)"),
+        ("results/a.md", "[read](../paper.md)", "[read](../paper.md)"),
+        ("paper.md", "[code](../src/ssil/cli/run.py)", "code (`src/ssil/cli/run.py`)"),
+    ],
+)
+def test_links_to_files_outside_become_links_inside(page: str, link: str, expected: str) -> None:
+    assert with_inside_links(link, page) == expected
+
+
+def test_examples_become_code() -> None:
+    assert (
+        with_code_blocks("A.\n\n>>> f(\n...     1)\n[2]\n\nB.") == "A.\n\n```pycon\n>>> f(\n...     1)\n[2]\n```\n\nB."
+    )
