@@ -9,7 +9,7 @@ from ssil.cli import main
 from ssil.testing import CheckOutcome, check_method
 
 FOLDER = Path(oracles.__file__).parent / "outside"
-NAMES = ("random_projection", "dark_replay", "two_optimizers")
+NAMES = ("random_projection", "dark_replay", "expanding", "two_optimizers")
 NOT_APPLICABLE = {
     "random_projection": {
         "loss_terms_are_finite_and_have_a_gradient",
@@ -17,6 +17,7 @@ NOT_APPLICABLE = {
         "one_seed_gives_the_same_start",
     },
     "dark_replay": set[str](),
+    "expanding": {"replay_batches_keep_their_ratio"},
     "two_optimizers": {"replay_batches_keep_their_ratio"},
 }
 
