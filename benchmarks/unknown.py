@@ -22,6 +22,7 @@ import torch
 from numpy.typing import NDArray
 from sklearn.metrics import roc_auc_score
 from torch import Tensor
+from torch.nn import functional as F
 
 from frozen_updates import WEIGHTS, images_of, settings
 from growing import numbers
@@ -85,7 +86,9 @@ def features_of(groups: Groups) -> tuple[Tensor, Tensor]:
 def scoring_rules(scorer: LinearDiscriminants) -> dict[str, Callable[[Tensor], Tensor]]:
     """The rules, each from features to one value per image."""
     sums, scale = scorer.sums_of(), 64 / 1280
-    inverse = torch.linalg.inv(shrunk(sums.covariance(), likeliest_shrinkage(scorer.sums_of(0), scorer.sums_of(1))))
+    shrinkage = likeliest_shrinkage(scorer.sums_of(0), scorer.sums_of(1))
+    inverse, mean = torch.linalg.inv(shrunk(sums.covariance(), shrinkage)), sums.sums.sum(0) / sums.images
+    whole = torch.linalg.inv(shrunk(sums.gram / sums.images - torch.outer(mean, mean), shrinkage))
 
     def scores(features: Tensor) -> Tensor:
         found: Tensor = scorer(Output(features[:, :0], features), ClassTable())
@@ -96,12 +99,23 @@ def scoring_rules(scorer: LinearDiscriminants) -> dict[str, Callable[[Tensor], T
         lengths: Tensor = ((vectors @ inverse) * vectors).sum(1)
         return scale / 2 * lengths
 
+    def background(features: Tensor) -> Tensor:
+        vectors = scorer.embed(features.double()) - mean
+        return scale / 2 * ((vectors @ whole) * vectors).sum(1)
+
+    def cosine(features: Tensor) -> Tensor:
+        return (scorer.embed(features.double()) @ F.normalize(sums.means).T).amax(1)
+
     return {
-        "highest score above the mean": lambda x: torch.from_numpy(leads(scores(x).numpy())),
+        "highest score above the next five": lambda x: torch.from_numpy(leads(scores(x).numpy())),
+        "highest score above the second": lambda x: torch.from_numpy(leads(scores(x).numpy(), 1)),
+        "highest score above the mean": lambda x: torch.from_numpy(leads(scores(x).numpy(), None)),
         "highest score": lambda x: scores(x).amax(1),
         "highest probability": lambda x: scores(x).softmax(1).amax(1),
         "energy (log sum of exponentials)": lambda x: scores(x).logsumexp(1),
         "Mahalanobis distance to the nearest class": lambda x: scores(x).amax(1) - squared(x),
+        "the same, relative to the distance to all images": lambda x: scores(x).amax(1) - squared(x) + background(x),
+        "cosine to the nearest class mean": cosine,
     }
 
 
@@ -115,7 +129,7 @@ def judged(train: Groups, test: Groups, method: str, seed: int) -> Result:
         image_scores(classifier, (tuple(image for name in group for image in test[name]),))[0].numpy()
         for group in (names, others)
     )
-    found = result(leads(known), leads(unknown), classifier.threshold)
+    found = result(leads(known), leads(unknown), classifier.threshold.lead)
     assert found.lost == 100 * float(are_unknown(known, classifier.threshold).mean())
     return found
 

@@ -18,7 +18,7 @@ from ssil.classifier.model_directory import ModelDirectory
 from ssil.classifier.model_files import write_checked_json
 from ssil.classifier.prediction import Classifier, predict
 from ssil.classifier.prediction_inputs import read_inputs
-from ssil.classifier.unknown import are_unknown, fit_threshold, leads
+from ssil.classifier.unknown import RIVALS, Threshold, are_unknown, fit_threshold, leads
 from ssil.classifier.update import update
 from ssil.cli import main
 from ssil.core.errors import UserError
@@ -29,14 +29,20 @@ ENOUGH = 30
 """Images of a class, so that 24 are held out in all."""
 
 
-def literal_leads(scores: list[list[float]]) -> list[float]:
+def literal_leads(scores: list[list[float]], rivals: int) -> list[float]:
+    ranked = [sorted(row, reverse=True) for row in scores]
+    return [row[0] - sum(row[1 : rivals + 1]) / len(row[1 : rivals + 1]) for row in ranked]
+
+
+def literal_leads_over_all(scores: list[list[float]]) -> list[float]:
     return [max(row) - sum(row) / len(row) for row in scores]
 
 
-@given(st.lists(st.lists(st.floats(-50, 50), min_size=3, max_size=3), min_size=1, max_size=80), st.floats(0, 50))
+@given(st.lists(st.lists(st.floats(-50, 50), min_size=8, max_size=8), min_size=1, max_size=80), st.floats(0, 50))
 def test_no_more_images_are_lost_than_asked_for(rows: list[list[float]], percent: float) -> None:
     scores = np.array(rows)
-    assert leads(scores) == pytest.approx(literal_leads(rows))
+    assert leads(scores) == pytest.approx(literal_leads(rows, RIVALS))
+    assert leads(scores, None) == pytest.approx(literal_leads_over_all(rows))
     threshold = fit_threshold(scores, percent)
     lost = int(are_unknown(scores, threshold).sum())
     assert lost <= len(rows) * percent / 100
@@ -116,7 +122,18 @@ def test_a_version_from_before_calls_no_image_unknown(model: Path, tmp_path: Pat
     assert main(["predict", str(model), str(folder(tmp_path / "images", ["gnu"]))]) == 0
 
 
-@pytest.mark.parametrize("value", ["0", "nan", True, [1.0]])
+def test_a_version_with_the_rule_of_before_keeps_it(model: Path, tmp_path: Path) -> None:
+    described(model, unknown_below=1.5)
+    loaded = ModelDirectory(model, (frozen().backbone,)).load().classifier
+    assert loaded.threshold == Threshold(1.5, rivals=None)
+    scores = holdout_scores(loaded, loaded.holdout)[0].numpy()
+    assert (are_unknown(scores, loaded.threshold) == (np.array(literal_leads_over_all(scores.tolist())) < 1.5)).all()
+
+
+STRANGE = [{}, {"lead": "1"}, {"lead": 1, "rivals": 0}, {"lead": 1, "rivals": 1.5}, {"lead": 1, "more": 2}]
+
+
+@pytest.mark.parametrize("value", ["0", "nan", True, [1.0], *STRANGE])
 def test_a_strangers_threshold(value: object, model: Path) -> None:
     described(model, unknown_below=value)
     with pytest.raises(UserError, match="is not what it should be"):

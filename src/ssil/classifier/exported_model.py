@@ -15,7 +15,7 @@ from onnxruntime import InferenceSession
 
 from ssil.classifier.classifier_settings import make_settings
 from ssil.classifier.model_files import read_checked, read_checked_json, text
-from ssil.classifier.unknown import are_unknown, checked_threshold
+from ssil.classifier.unknown import Threshold, are_unknown, checked_threshold
 from ssil.classifier.versions import ONNX, THRESHOLD, VersionedDirectory
 from ssil.core.cpu import usable_cores
 from ssil.core.errors import UserError, one_line
@@ -59,7 +59,7 @@ class ExportedVersion(NamedTuple):
     preprocessing: Preprocessing
     path: Path
     content: bytes
-    threshold: float | None
+    threshold: Threshold | None
     """Of unknown images, see `are_unknown`."""
 
 
@@ -159,7 +159,7 @@ def run_views(session: InferenceSession, views: Pixels) -> tuple[NDArray[np.floa
 def _predict(
     session: InferenceSession,
     names: Sequence[str],
-    threshold: float | None,
+    threshold: Threshold | None,
     image_names: Sequence[str],
     views: Pixels,
     top: int,

@@ -19,7 +19,7 @@ from ssil.classifier.classifier_settings import ClassifierSettings, make_setting
 from ssil.classifier.image_file import ImageFile, ImagesByClass
 from ssil.classifier.onnx_export import try_export
 from ssil.classifier.prediction import Classifier, execution_context
-from ssil.classifier.unknown import checked_threshold
+from ssil.classifier.unknown import checked_threshold, stated_threshold
 from ssil.classifier.versions import COUNTED, EXEMPLARS, HOLDOUT, IMAGES, ONNX, THRESHOLD, History, VersionedDirectory
 from ssil.core import __version__
 from ssil.core.classes import ClassTable
@@ -133,7 +133,7 @@ class ModelDirectory(VersionedDirectory):
             "weights": checksum(weights),
             **({"onnx": checksum(exported)} if exported else {}),
             "temperature": classifier.temperature,
-            THRESHOLD: classifier.threshold,
+            THRESHOLD: stated_threshold(classifier.threshold),
             EXEMPLARS: exemplars,
             HOLDOUT: holdout,
             **({COUNTED: classifier.counted} if classifier.counted else {}),

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from ssil.classifier.exported_model import INPUT, PROBABILITIES, SCORES, open_session, refuse_unusual_graph
 from ssil.classifier.images import image_samples
 from ssil.classifier.prediction import Classifier
+from ssil.classifier.unknown import stated_threshold
 from ssil.core import __version__
 from ssil.core.errors import UserError
 from ssil.core.randomness import Randomness
@@ -61,7 +62,7 @@ def export_classifier(classifier: Classifier, version: int) -> bytes:
         "size": str(preprocessing.size),
         "centre": json.dumps(preprocessing.centre),
         "interpolation": preprocessing.interpolation,
-        "unknown_below": json.dumps(classifier.threshold),
+        "unknown_below": json.dumps(stated_threshold(classifier.threshold)),
     }
     images, transform = comparison_images(classifier), make_transform(preprocessing)
     return export(classifier.snapshot, transform, images, classifier.temperature, metadata)
@@ -78,7 +79,7 @@ def export(
 
     The input `images` is uint8 (N, size, size, channels), the outputs `scores` and `probabilities` are (N, classes).
     The names of the classes are added to `metadata` as `class_names`, a JSON list. Of a classifier, `unknown_below`
-    is the highest score above the mean score below which an image is unknown, or null.
+    is the lead of the highest score over the next ones (`rivals`) below which an image is unknown, or null.
 
     Args:
         snapshot: The model.

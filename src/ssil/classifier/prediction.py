@@ -10,7 +10,7 @@ from ssil.classifier.exported_model import Prediction
 from ssil.classifier.image_file import ImageFile, ImagesByClass
 from ssil.classifier.images import image_samples
 from ssil.classifier.temperature_scaling import TemperatureScaled
-from ssil.classifier.unknown import are_unknown
+from ssil.classifier.unknown import Threshold, are_unknown
 from ssil.core.classes import ClassTable
 from ssil.core.randomness import Randomness
 from ssil.core.samples import Samples
@@ -37,8 +37,8 @@ class Classifier:
     """For each class the checksums of the images in its statistics, if the method keeps no images but adds them up."""
     temperature: float = 1.0
     """Scores are divided by it before they become probabilities."""
-    threshold: float | None = None
-    """An image whose highest score is above the mean of its scores by less is unknown; None if no image ever is."""
+    threshold: Threshold | None = None
+    """An image whose highest score leads the next ones by less is unknown; None if no image ever is."""
 
     @property
     def calibrated(self) -> Snapshot:

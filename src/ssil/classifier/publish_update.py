@@ -173,7 +173,7 @@ def _history_facts(images: str, arrived: LabelledImages, result: Update, seconds
         "old_after": after.accuracy(known) if after else None,
         "new_after": after.accuracy(set(names) - set(known)) if after else None,
         "temperature": result.classifier.temperature,
-        "unknown_below": result.classifier.threshold,
+        "unknown_below": result.classifier.threshold and result.classifier.threshold.lead,
         "calibration_error": after.calibration_error if after else None,
         "calibration_error_plain": result.after_unscaled.calibration_error if result.after_unscaled else None,
         "score_gap": after.score_gap if after else None,
