@@ -101,7 +101,8 @@ def scoring_rules(scorer: LinearDiscriminants) -> dict[str, Callable[[Tensor], T
 
     def background(features: Tensor) -> Tensor:
         vectors = scorer.embed(features.double()) - mean
-        return scale / 2 * ((vectors @ whole) * vectors).sum(1)
+        lengths: Tensor = ((vectors @ whole) * vectors).sum(1)
+        return scale / 2 * lengths
 
     def cosine(features: Tensor) -> Tensor:
         return (scorer.embed(features.double()) @ F.normalize(sums.means).T).amax(1)
