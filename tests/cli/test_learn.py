@@ -36,7 +36,7 @@ def test_from_the_first_class_to_a_rollback(model: Path, photos: Path, capsys: p
     assert main(["learn", str(model), str(photos / "second")]) == 0
     said = capsys.readouterr().out
     assert "dog/broken.png: not an image" in said
-    assert "version 2: 1 new class(es), 8 images" in said
+    assert "version 2: 1 new class, 8 images" in said
     assert main(["predict", str(model), str(photos / "first"), "--csv", "--top", "2"]) == 0
     rows = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
     assert [row["rank"] for row in rows] == ["1", "2"] * 30
@@ -67,6 +67,8 @@ def test_more_of_known_classes_alone(model: Path, tmp_path: Path, capsys: pytest
     said = capsys.readouterr()
     entry = json.loads(said.out)
     assert (entry["new"], entry["more"], entry["score_gap"]) == ([], ["ant", "bee"], None)
+    assert entry["refused"] is None
+    assert entry["advice"]["examined"] >= 8
     assert "broken.png: not an image" in said.err
     assert main(["rollback", str(model), "1"]) == 0
 
@@ -79,7 +81,7 @@ def test_images_for_testing_are_not_learnt(tmp_path: Path, capsys: pytest.Captur
     assert main(["learn", str(tmp_path / "mine"), str(tmp_path / "data"), *SMALL, *few]) == 0
     said = capsys.readouterr().out
     assert "24 images are for testing, and not learnt" in said
-    assert f"version 1: 2 new class(es), {2 * 8 - 2} images" in said
+    assert f"version 1: 2 new classes, {2 * 8 - 2} images" in said
 
 
 @pytest.mark.slow
@@ -96,13 +98,19 @@ def test_what_can_not_be_judged_is_refused_under_a_limit(tmp_path: Path, capsys:
 
 @pytest.mark.slow
 def test_an_update_that_costs_too_much_is_refused(
-    model: Path, photos: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    model: Path, photos: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The limit is one that no update keeps: its accuracy would have to rise by more than 100 points."""
     monkeypatch.setattr(Limits, "__post_init__", lambda limits: None)  # which refuses such a limit
     before = sorted(path.name for path in (model / "versions").iterdir())
-    assert main(["learn", str(model), str(photos / "second"), "--max-drop", "-101"]) == 3
-    assert "refused: accuracy on the old classes falls" in capsys.readouterr().err
+    written = ["--html", str(tmp_path / "refused.html")]
+    assert main(["learn", str(model), str(photos / "second"), "--max-drop", "-101", *written]) == 3
+    said = capsys.readouterr()
+    assert "refused: accuracy on the old classes falls" in said.err
+    assert "not published: 1 new class, 8 images" in said.out
+    page = (tmp_path / "refused.html").read_text()
+    assert "This update was not published." in page
+    assert "Accuracy on the old classes falls" in page
     assert sorted(path.name for path in (model / "versions").iterdir()) == before
 
 

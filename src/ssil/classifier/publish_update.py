@@ -3,10 +3,11 @@
 import math
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from ssil.classifier.advice.advise import advise
 from ssil.classifier.classifier_settings import (
     ClassifierSettings,
     make_settings,
@@ -19,6 +20,7 @@ from ssil.classifier.image_file import LabelledImages
 from ssil.classifier.images import check_classes, load_images
 from ssil.classifier.model_directory import ModelDirectory, ModelVersion
 from ssil.classifier.update import Update, changed_settings, update
+from ssil.classifier.update_report import UpdateReport
 from ssil.core.errors import RefusedError, UserError
 from ssil.data.file_validation import ProgressCallback
 from ssil.data.image_index import Remark, as_utf8
@@ -48,11 +50,20 @@ class Limits:
 
 @dataclass(frozen=True)
 class PublishedUpdate:
-    """A version, the update that made it, and remarks on images that were left out."""
+    """A version, the update that made it, remarks on images that were left out, and all of it as a report."""
 
     version: ModelVersion
     update: Update
     remarks: tuple[Remark, ...]
+    report: UpdateReport
+
+
+class RefusedUpdateError(RefusedError):
+    """An update that exceeds a limit, with its report."""
+
+    def __init__(self, reason: str, report: UpdateReport) -> None:
+        super().__init__(reason)
+        self.report = report
 
 
 def publish_update(
@@ -85,7 +96,7 @@ def publish_update(
 
     Raises:
         UserError: The settings or the images are not valid.
-        RefusedError: A limit is exceeded.
+        RefusedUpdateError: A limit is exceeded.
     """
     if minutes is not None and not 0 < minutes < math.inf:
         raise UserError(f"minutes: {minutes} is no time to train; give a number above 0")
@@ -112,10 +123,15 @@ def publish_update(
         _refuse_training_settings(settings, asked)
         started = time.monotonic()
         result = update(before.classifier if before else None, settings, arrived, observer, weights, minutes)
-        _check_limits(result, limits or Limits())
+        advice = advise(before.classifier if before else None, result)
         facts = _history_facts(images, arrived, result, time.monotonic() - started)
+        history = (*(before.history if before else ()), facts)
+        report = UpdateReport(
+            folder.resolve().name, result.classifier, history, result.after, result.before, None, "", advice, remarks
+        )
+        _check_limits(report, result, limits or Limits())
         version = directory.publish_change(before, result.classifier, **facts)
-    return PublishedUpdate(version, result, remarks)
+    return PublishedUpdate(version, result, remarks, report.published(version))
 
 
 def _check_settings(settings: ClassifierSettings, weights: Pretrained | None) -> None:
@@ -137,26 +153,27 @@ def _refuse_training_settings(settings: ClassifierSettings, given: Iterable[str]
         )
 
 
-def _check_limits(result: Update, limits: Limits) -> None:
+def _check_limits(report: UpdateReport, result: Update, limits: Limits) -> None:
+    """Raise RefusedUpdateError if the update costs more than the limits allow."""
+    if reason := _excess(result, limits):
+        refused = f"{reason}; the model is as it was"
+        raise RefusedUpdateError(refused, replace(report, refused=f"{refused[0].upper()}{refused[1:]}."))
+
+
+def _excess(result: Update, limits: Limits) -> str | None:
+    """Return which limit an update exceeds and how; None if it exceeds none."""
     old = result.known_classes
     if not old or limits == Limits():
-        return
+        return None
     if result.before is None or result.after is None:
-        raise RefusedError(
-            "no old class has an image in the hold-out set, so its loss can't be measured; the model is as it was"
-        )
+        return "no old class has an image in the hold-out set, so its loss can't be measured"
     was, now = result.before.accuracy(old), result.after.accuracy(old)
     if limits.drop is not None and was is not None and now is not None and was - now > limits.drop:
-        raise RefusedError(
-            f"accuracy on the old classes falls from {was:.1f} % to {now:.1f} %, by more than {limits.drop:g}; "
-            "the model is as it was"
-        )
+        return f"accuracy on the old classes falls from {was:.1f} % to {now:.1f} %, by more than {limits.drop:g}"
     for name, drop in accuracy_drops(result.before, result.after, old).items():
         if limits.class_drop is not None and drop > limits.class_drop:
-            raise RefusedError(
-                f"accuracy on {name!r} falls by {drop:.1f} points, by more than {limits.class_drop:g}; "
-                "the model is as it was"
-            )
+            return f"accuracy on {name!r} falls by {drop:.1f} points, by more than {limits.class_drop:g}"
+    return None
 
 
 def _history_facts(images: str, arrived: LabelledImages, result: Update, seconds: float) -> dict[str, Any]:

@@ -15,7 +15,6 @@ from ssil.cli.terminal import (
     json_line,
     percent,
     plain,
-    require_plotly,
     table,
 )
 from ssil.core.plugins import short_name
@@ -45,7 +44,6 @@ def inspect(
 ) -> None:
     """Show a model's classes, their kept images and accuracies."""
     if html:
-        require_plotly("html")
         check_output("html", html)
     from ssil.classifier.holdout import evaluate
     from ssil.classifier.model_directory import ModelDirectory  # imports torch
@@ -54,9 +52,10 @@ def inspect(
     found = directory.load(version)
     known, result = found.classifier, evaluate(found.classifier)
     if html:
-        from ssil.reporting.model_page import write_model_page
+        from ssil.classifier.update_page import write_update_page
+        from ssil.classifier.update_report import UpdateReport
 
-        write_model_page(html, model.resolve().name, found, result)
+        write_update_page(html, UpdateReport.of_version(model.resolve().name, found, result))
     rows = _rows(found, result)
     summary: dict[str, Any] = {
         "version": found.number,

@@ -18,21 +18,15 @@ from ssil.cli.terminal import (
     Trust,
     check_output,
     console,
-    duration,
     json_line,
-    percent,
     print_remarks,
-    require_plotly,
-    table,
 )
+from ssil.cli.update_lines import update_lines
 
 if TYPE_CHECKING:
-    from ssil.classifier.publish_update import PublishedUpdate
-    from ssil.classifier.update import Update
+    from ssil.classifier.model_directory import ModelVersion
+    from ssil.classifier.update_report import UpdateReport
     from ssil.learning.task import Observer, Progress, ProgressReport
-
-MAX_LISTED = 10
-"""How many classes that got worse are printed."""
 
 DEFAULTS = {"backbone": "that of the weights", "image_size": "that of the weights", "method": DEFAULT_METHOD}
 """What `ssil learn` uses where the user names no weights."""
@@ -110,38 +104,35 @@ def learn(
     values = parsed(ClassifierSettings, flags)
     given = make_settings(values).model_dump(include=set(values))
     if html:
-        require_plotly("html")
         check_output("html", html)
     from ssil.classifier.publish_update import (  # imports torch, which `ssil learn --help` need not
         Limits,
+        RefusedUpdateError,
         publish_update,
     )
     from ssil.learning.execution import keep_freed_memory
 
     keep_freed_memory()
-    with _progress(silent=json) as (on_progress, observer):
-        published = publish_update(
-            model,
-            images,
-            given,
-            Limits(max_drop, max_class_drop),
-            init=init,
-            scratch=scratch,
-            minutes=minutes,
-            trusted=trust or (),
-            on_progress=on_progress,
-            observer=observer,
-        )
-    print_remarks(published.remarks, sys.stderr if json else sys.stdout)
-    if json:
-        json_line(version=published.version.number, **published.version.history[-1])
-    else:
-        _print_summary(model, published)
-    if html:
-        from ssil.reporting.model_page import write_model_page
-
-        update = published.update
-        write_model_page(html, model.resolve().name, published.version, update.after, update.before)
+    try:
+        with _progress(silent=json) as (on_progress, observer):
+            published = publish_update(
+                model,
+                images,
+                given,
+                Limits(max_drop, max_class_drop),
+                init=init,
+                scratch=scratch,
+                minutes=minutes,
+                trusted=trust or (),
+                on_progress=on_progress,
+                observer=observer,
+            )
+    except RefusedUpdateError as refused:
+        _tell(refused.report, json, html)
+        raise
+    _tell(published.report, json, html)
+    if not json:
+        _print_place(model, published.version)
 
 
 @contextmanager
@@ -165,31 +156,31 @@ def _progress(silent: bool) -> Iterator[tuple[Callable[[int, int], None], "Obser
         yield on_progress, observer
 
 
-def _print_summary(model: Path, published: "PublishedUpdate") -> None:
-    screen, number, entry = console(), published.version.number, published.version.history[-1]
-    news = f"{len(entry['new'])} new class(es)" + (f", more of {len(entry['more'])}" if entry["more"] else "")
-    screen.print(f"version {number}: {news}, {entry['pictures']} images, {duration(entry['seconds'])}")
-    screen.print(_learner(published.version.classifier.settings), markup=False)
-    accuracies = table("hold-out accuracy", "before", "after")
-    accuracies.add_row("old classes", percent(entry["old_before"]), percent(entry["old_after"]))
-    accuracies.add_row("new classes", "", percent(entry["new_after"]))
-    screen.print(accuracies)
-    _print_drops(published.update)
-    if entry["score_gap"] is not None:
-        lean = "new" if entry["score_gap"] > 0 else "old"
-        screen.print(f"scores lean to the {lean} classes by {abs(entry['score_gap']):.2f} deviations;", end=" ")
-    if entry["calibration_error"] is not None:
-        plain = f" ({entry['calibration_error_plain']:.0f} before it was adjusted)" if entry["temperature"] != 1 else ""
-        screen.print(f"confidence is off by {entry['calibration_error']:.0f} points on average{plain}")
-    if published.version.onnx_problem:
-        screen.print(f"no model.onnx, so that predictions load PyTorch: {published.version.onnx_problem}", markup=False)
-    if not any(published.version.classifier.holdout):
-        screen.print("no image is held out, so neither accuracies nor what is unknown can be measured")
-    if entry["unknown_below"] is not None:
-        lost = published.version.classifier.settings.unknown_loss
-        screen.print(
-            f"images that seem to be of no known class are called unknown ({lost:g} % of the hold-out images are)"
-        )
+def _tell(report: "UpdateReport", json: bool, html: Path | None) -> None:
+    """Print a report, or its JSON, and write its page."""
+    print_remarks(report.remarks, sys.stderr if json else sys.stdout)
+    if json:
+        from ssil.classifier.advice.sentences import advice_facts
+
+        advice = advice_facts(report.advice) if report.advice else None
+        json_line(version=report.number, refused=report.refused or None, **report.entry, advice=advice)
+    else:
+        screen = console()
+        for line in update_lines(report):
+            screen.print(line, markup=False)
+    if html:
+        from ssil.classifier.update_page import write_update_page
+
+        write_update_page(html, report)
+
+
+def _print_place(model: Path, version: "ModelVersion") -> None:
+    """Print how the model learns, if it is new, what it can't do, and where it is."""
+    screen = console()
+    if version.number == 1:
+        screen.print(_learner(version.classifier.settings), markup=False)
+    if version.onnx_problem:
+        screen.print(f"no model.onnx, so that predictions load PyTorch: {version.onnx_problem}", markup=False)
     screen.print(f"kept in {model} (see: ssil inspect {model}; ssil predict {model} IMAGE)", markup=False)
 
 
@@ -197,15 +188,6 @@ def _learner(settings: ClassifierSettings) -> str:
     """Return a line that names the network and the method, and the old images that it needs."""
     needed = settings.configured().method.requirements()
     network = f"{settings.backbone} at {settings.image_size} pixels"
-    how = f"on features of {network}, which stays as it is" if settings.freeze else f"trains {network}"
-    old = "no old image is needed" if needed.memory == "none" else "old images are kept to train on again"
+    how = f"on features of {network}" if settings.freeze else f"trains {network}"
+    old = "needs no old images" if needed.memory == "none" else "keeps old images to train on again"
     return f"{settings.method} {how}; {old}"
-
-
-def _print_drops(update: "Update") -> None:
-    from ssil.classifier.holdout import accuracy_drops
-
-    drops = accuracy_drops(update.before, update.after, update.known_classes) if update.before and update.after else {}
-    if drops:
-        named = ", ".join(f"{name} (-{drop:.0f})" for name, drop in list(drops.items())[:MAX_LISTED])
-        console().print(f"got worse: {named}", markup=False)

@@ -168,7 +168,7 @@ def _class_sizes(result: Update) -> Counter[str]:
     if not classifier.counted:
         return Counter(name for _, name in result.examined)
     groups = zip(classifier.classes.names, classifier.counted, classifier.holdout, strict=True)
-    return Counter({name: len(counted) + len(held) for name, counted, held in groups})
+    return Counter({name: len({*counted, *(one.original_digest for one in held)}) for name, counted, held in groups})
 
 
 def _needed(result: Update, sizes: Mapping[str, int]) -> Iterator[NeededImages]:

@@ -7,7 +7,7 @@ import numpy as np
 
 from ssil.classifier.advice.image_measures import Values
 
-ALIKE = 0.4
+ALIKE = 0.35
 """Two classes look like one if so large a share of their images is nearer to the other class: chance gives a half."""
 MIN_ALIKE = 5
 """Each of the two has so many images or more."""

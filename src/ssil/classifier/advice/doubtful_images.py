@@ -18,7 +18,7 @@ MIN_CLASS = 3
 """Labels are judged in classes of so many images or more."""
 FAR = 3.5
 """An image is far if its distance, as a logarithm, is so many robust deviations above the median."""
-BLURRED, DARK = -1.2, 0.42
+BLURRED, DARK = -1.0, 0.36
 """An image is blurred if its sharpness is so much below the median, dark if its brightness is below this part of it."""
 MIN_MEDIAN = 5
 """In a class of so many images or more its own median counts beside that of all images."""
