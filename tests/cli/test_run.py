@@ -39,6 +39,12 @@ def test_lines(command: list[str], tmp_path: Path, capsys: pytest.CaptureFixture
     assert lines[-1] == f"finished; kept in {tmp_path / 'a'} (see: ssil show {tmp_path / 'a'})"
 
 
+def test_settings_of_training_without_effect_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for method, expected in (("ncm", True), ("ft", False)):
+        assert main(tiny_runs.command(tmp_path, method)) == 0
+        assert ("epochs" in capsys.readouterr().err) == expected
+
+
 def test_an_epoch_gets_a_line_when_it_is_time(
     command: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -17,6 +17,7 @@ from ssil.cli.progress import Speed, progress_display
 from ssil.cli.run_tables import run_table, run_title, summary_line, task_line, task_table
 from ssil.cli.terminal import console, is_first_process, json_line, plain
 from ssil.learning.execution import keep_freed_memory
+from ssil.learning.registry import configure
 from ssil.learning.snapshot import MAIN
 from ssil.learning.task import ProgressReport
 
@@ -125,6 +126,8 @@ def run_and_show(config: RunConfig, json: bool) -> None:
     """Carry out a run, or go on with it, and print its results. Only the first of several processes prints."""
     keep_freed_memory()
     first, tracked = is_first_process(), _tracker(config, json)
+    if first and (unused := _without_effect(config)):
+        print(unused, file=sys.stderr)
     progress = JsonRunProgress(silent=True) if json and first else RunProgress(silent=not first)
     with explained_interrupt(lambda: what_a_run_keeps(config.out)), progress, tracked or nullcontext():
         run(config, RunObservers(progress, tracked) if tracked else progress)
@@ -132,6 +135,18 @@ def run_and_show(config: RunConfig, json: bool) -> None:
         _print_summaries(progress.by_scorer, config.out)
     elif first:
         _print_results(progress.by_scorer, config.out, "already finished" if progress.was_finished else "finished")
+
+
+def _without_effect(config: RunConfig) -> str:
+    """Return a line on settings of training that were given to a method that trains nothing; "" if there are none."""
+    given = config.training
+    method = configure(config.method, config.profile, given, config.options, config.increments).method
+    named = ", ".join(given)
+    return (
+        f"{named}: of no effect, as {config.method} trains nothing"
+        if given and not method.requirements().training
+        else ""
+    )
 
 
 def _tracker(config: RunConfig, json: bool) -> Tracker | None:
