@@ -34,6 +34,7 @@ EVERY_FLAG: dict[str, tuple[str, Any]] = {
     "--class-order": ("5", 5),
     "--memory": ("100", 100),
     "--memory-per-class": ("3", 3),
+    "--memory-mb": ("23.5", 23.5),
     "--selection": ("herding", "herding"),
     "--method": ("ft", "ft"),
     "--profile": ("quick", "quick"),

@@ -4,7 +4,7 @@ import csv
 import io
 
 from report_runs import run
-from ssil.reporting.headline_table import headline, headlines, numbers
+from ssil.reporting.headline_table import headline, headlines, kept_megabytes, numbers
 from ssil.reporting.sections import sections
 
 RUNS = [run("ft", seed=0), run("ft", (80, 50, 30), seed=1), run("ssil", (90, 80, 70)), run("er", (100, 100))]
@@ -16,13 +16,13 @@ def test_rows() -> None:
     table = headline(section)
     assert table.header[:4] == ["variant", "seeds", "tasks", "average top-1"]
     assert table.rows == [
-        ["ssil", "1", "3/3", "80.0", "96.7", "70.0", "15.0", "75.0", "2700", "27", "30", "503"],
+        ["ssil", "1", "3/3", "80.0", "96.7", "70.0", "15.0", "75.0", "0.01", "2700", "27", "30", "503"],
         [
             *["ft", "2", "3/3", "58.3 ± 7.1", "76.7 ± 4.7", "35.0 ± 7.1", "35.0 ± 0.0", "75.0 ± 0.0"],
-            *["2700 ± 0", "27 ± 0", "30 ± 0", "503 ± 0"],
+            *["0.01 ± 0.00", "2700 ± 0", "27 ± 0", "30 ± 0", "503 ± 0"],
         ],
-        ["joint", "1", "3/3", "99.0", "100.0", "99.0", "0.0", "75.0", "2700", "27", "30", "503"],
-        ["er", "1", "2/3", "100.0", "100.0", "100.0", "0.0", "75.0", "1800", "18", "20", "502"],
+        ["joint", "1", "3/3", "99.0", "100.0", "99.0", "0.0", "75.0", "0.01", "2700", "27", "30", "503"],
+        ["er", "1", "2/3", "100.0", "100.0", "100.0", "0.0", "75.0", "0.01", "1800", "18", "20", "502"],
     ]
 
 
@@ -30,7 +30,7 @@ def test_best_is_neither_a_bound_nor_unfinished_and_ties_share() -> None:
     (section,) = sections([*RUNS, BOUND])
     best = headline(section).best
     assert {cell for cell in best if cell[1] < 7} == {(0, column) for column in (3, 4, 5, 6)}
-    assert {cell for cell in best if cell[1] >= 7} == {(row, column) for row in (0, 1) for column in (7, 10, 11)}
+    assert {cell for cell in best if cell[1] >= 7} == {(row, column) for row in (0, 1) for column in (7, 11, 12)}
     (alone,) = sections(RUNS[:2])
     assert not headline(alone).best
 
@@ -75,3 +75,13 @@ def test_costs_are_shown_and_none_is_best() -> None:
     assert not any(place in (images, steps) for _, place in table.best)
     cells = {row["variant"]: row["gradient_steps"] for row in csv.DictReader(io.StringIO(numbers(found).csv()))}
     assert cells == {"ft": "27.0", "ssil": ""}
+
+
+def test_megabytes_are_those_of_model_exemplars_and_what_is_stored() -> None:
+    """By hand: 4,000 bytes of images, 300 stored with them and 4,200 of the model."""
+    known, unknown = run("ft"), run("ssil")
+    unknown.record.tasks[:] = [task.model_copy(update={"model_bytes": None}) for task in unknown.record.tasks]
+    assert kept_megabytes(known.record.tasks[-1]) == 8_500 / 1_048_576
+    table = headline(sections([known, unknown])[0])
+    column = table.header.index("MB kept")
+    assert {row[0]: row[column] for row in table.rows} == {"ft": "0.01", "ssil": "-"}

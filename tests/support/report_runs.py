@@ -47,6 +47,7 @@ def task(number: int, top1: float, **changes: Any) -> TaskRecord:
         "exemplar_bytes": 4_000,
         "parameters": 1_000,
         "model_bytes": 4_200,
+        "stored_bytes": 300,
         "loss": {"main": {"ce": [1.0, 0.5]}},
         "seconds": 10.0,
         "seconds_by_phase": {"main": 9.0},

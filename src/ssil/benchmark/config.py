@@ -125,8 +125,9 @@ def make_config(settings: Mapping[str, Any]) -> RunConfig:
 
 
 _CONTRADICTS = {
-    "memory": {"memory_per_class"},
-    "memory_per_class": {"memory"},
+    "memory": {"memory_per_class", "memory_mb"},
+    "memory_per_class": {"memory", "memory_mb"},
+    "memory_mb": {"memory", "memory_per_class"},
     "tasks": {"task_sizes"},
     "large_base": {"task_sizes"},
     "task_sizes": {"tasks", "large_base"},

@@ -57,6 +57,15 @@ class TaskRecord(_Part):
     gradient_steps: int | None
     images_per_second: float
     peak_memory_mb: float
+    stored_bytes: int = 0
+
+    @property
+    def kept_bytes(self) -> int | None:
+        """The bytes that are kept from this task to the next: model, exemplars, what is stored with them.
+
+        None if the record does not state the model's.
+        """
+        return None if self.model_bytes is None else self.model_bytes + self.exemplar_bytes + self.stored_bytes
 
     @property
     def training_seconds(self) -> float:

@@ -27,6 +27,11 @@ class _GrowingMemory(_Stated):
     per_class: Count
 
 
+class _MegabyteMemory(_Stated):
+    kind: Literal["megabytes"]
+    megabytes: Annotated[float, Field(gt=0)]
+
+
 class _OtherMemory(_Stated):
     kind: Literal["unlimited", "nothing"]
 
@@ -47,7 +52,9 @@ class RecordedConfig(_Stated):
     dataset: str
     seed: int
     options: dict[str, Any]
-    memory: Count | Annotated[_FixedMemory | _GrowingMemory | _OtherMemory, Field(discriminator="kind")]
+    memory: (
+        Count | Annotated[_FixedMemory | _GrowingMemory | _MegabyteMemory | _OtherMemory, Field(discriminator="kind")]
+    )
     training: _Training | None = None
     scorer: str | None = None
     chain: str | None = None

@@ -92,6 +92,7 @@ def describe_budget(budget: Mapping[str, Any]) -> str:
     sizes = {
         "fixed": "{total} exemplars",
         "growing": "{per_class} exemplars a class",
+        "megabytes": "{megabytes:g} MB of model and exemplars",
         "nothing": "no exemplars",
         "unlimited": "all images as exemplars",
     }

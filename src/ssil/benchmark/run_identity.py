@@ -79,8 +79,9 @@ def recorded_settings(
 
 
 def recorded_budget(budget: MemoryBudget) -> dict[str, Any]:
-    """Return a memory budget as plain values."""
-    return {"kind": budget.kind, **vars(budget)}
+    """Return a memory budget as plain values, without the sizes in bytes, which follow from data and network."""
+    sizes = {name: value for name, value in vars(budget).items() if not name.endswith("_bytes")}
+    return {"kind": budget.kind, **sizes}
 
 
 def _scorer_settings(main: Record, configured: ConfiguredMethod) -> Iterator[tuple[str, dict[str, Any]]]:

@@ -23,7 +23,7 @@ from ssil.data.load import load
 from ssil.learning.distributed import AnyFabric, launch, use_threads
 from ssil.learning.execution import ExecutionContext
 from ssil.learning.learning_settings import MemorySettings
-from ssil.learning.memory import FixedBudget, GrowingBudget, MemoryBudget, NoBudget, UnlimitedBudget
+from ssil.learning.memory import FixedBudget, GrowingBudget, MegabyteBudget, MemoryBudget, NoBudget, UnlimitedBudget
 from ssil.learning.method import Method
 from ssil.learning.model_state import initial_network
 from ssil.learning.registry import RESERVED, ConfiguredMethod, configure, find_recipe
@@ -201,6 +201,8 @@ def memory_budget(settings: MemorySettings, method: Method, classes: int) -> Mem
         return UnlimitedBudget()
     if settings.memory_per_class:
         return GrowingBudget(settings.memory_per_class)
+    if settings.memory_mb:
+        return MegabyteBudget(settings.memory_mb)
     total = 20 * classes if settings.memory is None else settings.memory
     if total < classes:
         raise UserError(f"memory: {total} is less than one exemplar for each of {classes} classes; give at least that")

@@ -8,27 +8,26 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
+from math import prod
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
 
 from ssil.benchmark.config import RunConfig
+from ssil.benchmark.exemplar_choice import choose_exemplars, refuse_no_room
 from ssil.benchmark.record import Record, TaskRecord
 from ssil.benchmark.run_directory import RunDirectory
 from ssil.benchmark.run_setup import RunSetup, set_up
 from ssil.benchmark.run_state import RunState
 from ssil.core.errors import DivergedError, UserError
-from ssil.learning import memory as memories
 from ssil.learning import metrics
-from ssil.learning.distributed import all_equal, broadcast, ending_together, total
+from ssil.learning.distributed import all_equal, ending_together, total
 from ssil.learning.engine import learn, start
-from ssil.learning.evaluation import feature_lookup, predict, teacher_ratios
-from ssil.learning.exemplar_values import with_values
-from ssil.learning.memory import Memory, Select
+from ssil.learning.evaluation import predict, teacher_ratios
 from ssil.learning.metrics import Predictions
 from ssil.learning.model_state import ModelSize, model_size
-from ssil.learning.snapshot import MAIN, Snapshot
+from ssil.learning.snapshot import MAIN
 from ssil.learning.task import Progress, ProgressReport, Task
 
 
@@ -169,6 +168,7 @@ class _TaskRunner:
         started = time.perf_counter()
         ratios = teacher_ratios(state.snapshot, task.indices, context) if state.snapshot else {}
         state.progress = progress = state.progress or start(method, state.snapshot, task, context)
+        refuse_no_room(setup, progress.network)
         spent = sum(progress.seconds.values())
         on_step = partial(self._on_step, task)
         snapshot = learn(method, state.snapshot, state.memory, task, context, progress, on_step)
@@ -181,7 +181,7 @@ class _TaskRunner:
         }
         seconds = spent + time.perf_counter() - started
         results |= self._branch_result(task, results[MAIN])
-        state.memory = self._choose_exemplars(task, snapshot)
+        state.memory = choose_exemplars(setup, state.memory, task, snapshot)
         self.hold_exemplars()
         state.records = {
             name: self._with_task(record, task, results[name], seconds) for name, record in state.records.items()
@@ -239,23 +239,10 @@ class _TaskRunner:
         if form := self.setup.config.hold_exemplars:
             self.setup.context.samples.images.hold(self.state.memory.indices, form)
 
-    def _choose_exemplars(self, task: Task, snapshot: Snapshot) -> Memory:
-        setup, context = self.setup, self.setup.context
-        select: Select = memories.random_selection(context.random)
-        if setup.config.selection == "herding":
-            select = memories.herding(feature_lookup(snapshot, task.indices, context))
-        arrived = memories.by_class(task.indices, context.samples.labels)
-        chosen = memories.update(self.state.memory, arrived, task.classes, setup.budget, select)
-        broadcast(context.fabric, chosen.exemplars)
-        context.last_features.clear()  # nobody will ask for them again
-        complete = with_values(setup.configured.method, snapshot, chosen, context)
-        broadcast(context.fabric, complete.stored.values())
-        return complete
-
     def _with_task(self, record: Record, task: Task, result: TaskResult, seconds: float) -> Record:
         """Return the record with this task; after the last one also with the summary and the time of its end."""
         predictions, progress, size, ratio = result
-        height, width, channels = self.setup.context.samples.images.shape
+        memory = self.state.memory
         entry = TaskRecord(
             task=task.number,
             classes_seen=task.classes.seen,
@@ -266,8 +253,9 @@ class _TaskRunner:
             **metrics.mean_scores(predictions),
             score_gap=metrics.score_gap(predictions) if task.classes.old else None,
             teacher_ratio=ratio,
-            memory_counts=list(self.state.memory.counts),
-            exemplar_bytes=len(self.state.memory) * height * width * channels,
+            memory_counts=list(memory.counts),
+            exemplar_bytes=len(memory) * prod(self.setup.context.samples.images.shape),
+            stored_bytes=sum(values.nbytes for values in memory.stored.values()),
             parameters=size.parameters,
             model_bytes=size.size,
             loss=progress.losses,

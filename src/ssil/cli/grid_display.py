@@ -19,6 +19,7 @@ from ssil.benchmark.record import Record
 from ssil.benchmark.results import Run, estimate, variants
 from ssil.cli.interrupts import Interrupts, explained_interrupt
 from ssil.cli.progress import progress_display
+from ssil.cli.run_tables import kept_text
 from ssil.cli.terminal import console, duration, plain, printable, table
 from ssil.core.errors import UserError
 from ssil.learning.metrics import newest_share
@@ -190,7 +191,9 @@ class GridProgress(GridObserver):
 
 def seed_table(runs: Sequence[Run], title: str) -> Table:
     """Return a table of means and standard deviations over the seeds, one row per variant."""
-    rows = table("run", "seeds", "average top-1", "average top-5", "last top-1", "on newest task", title=title)
+    rows = table(
+        "run", "seeds", "average top-1", "average top-5", "last top-1", "on newest task", "MB kept", title=title
+    )
     for name, members in variants(runs).items():
         rows.add_row(plain(name), str(len(members)), *_seed_cells([run.record for run in members]))
     return rows
@@ -201,3 +204,4 @@ def _seed_cells(records: Sequence[Record]) -> Iterator[str]:
     for field in ("average_top1", "average_top5", "last_top1"):
         yield estimate([getattr(summary, field) for summary in summaries]).text()
     yield f"{estimate([newest_share(record.tasks[-1].confusion) for record in records]).text()} %"
+    yield kept_text(records[0])

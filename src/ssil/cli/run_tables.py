@@ -7,6 +7,7 @@ from rich.table import Table
 from ssil.benchmark.record import Record, Summary, TaskRecord, summarise
 from ssil.benchmark.results import describe_budget
 from ssil.cli.terminal import duration, plain, table
+from ssil.learning.memory import MEGABYTE
 from ssil.learning.metrics import newest_share
 
 
@@ -66,9 +67,9 @@ def run_table(records: Mapping[str, Record]) -> Table:
     """Return a table with one row per run.
 
     Columns: average top-1 and top-5 over the tasks, last top-1, forgetting, share of the predictions that name the
-    newest task; images seen, gradient steps and seconds of training.
+    newest task; megabytes of model and exemplars; images seen, gradient steps and seconds of training.
     """
-    headings = ("top-1", "top-5", "last", "forgets", "newest", "images", "steps", "seconds")
+    headings = ("top-1", "top-5", "last", "forgets", "newest", "MB", "images", "steps", "seconds")
     rows = table("run", "method", "tasks", *headings, words=2)
     for name, record in records.items():
         rows.add_row(plain(name), plain(record.label), *_run_cells(record))
@@ -78,11 +79,17 @@ def run_table(records: Mapping[str, Record]) -> Table:
 def _run_cells(record: Record) -> Iterable[str]:
     finished = f"{len(record.tasks)}/{len(record.task_sizes)}"
     if not record.tasks:
-        return finished, *["-"] * 8
+        return finished, *["-"] * 9
     summary, share = summary_of(record), newest_share(record.tasks[-1].confusion)
     values = summary.average_top1, summary.average_top5, summary.last_top1, summary.forgetting
     costs = summary.images_seen, summary.gradient_steps, summary.training_seconds
-    return finished, *(f"{value:.2f}" for value in values), f"{share:.1f} %", *map(_short, costs)
+    return finished, *(f"{value:.2f}" for value in values), f"{share:.1f} %", kept_text(record), *map(_short, costs)
+
+
+def kept_text(record: Record) -> str:
+    """Return the megabytes that are kept after the last finished task; "-" if they are not known."""
+    kept = record.tasks[-1].kept_bytes
+    return "-" if kept is None else f"{kept / MEGABYTE:.2f}"
 
 
 def _short(number: float | None) -> str:

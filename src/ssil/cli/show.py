@@ -30,6 +30,7 @@ app = App(
 LEGEND = """top-1, top-5: accuracy over all classes seen in %, averaged over the tasks
 last: top-1 after the last task; newest: share of predictions on the newest task
 forgets: by how many points a task falls below its best accuracy, on average
+MB: of model, exemplars and what is stored with them, after the last task
 images, steps, seconds: seen, of the optimiser, and of training, over all tasks"""
 HARDEST = 5
 """How many of the classes with the lowest accuracies are named."""

@@ -22,6 +22,9 @@ class MemorySettings(Settings, group="Memory"):
     memory_per_class: Positive | None = setting(
         None, "exemplars per class, however many classes there are", resolved=True
     )
+    memory_mb: Annotated[float, Field(gt=0, le=1e9)] | None = setting(
+        None, "megabytes of model and exemplars together, as many as fit, to compare with equal bytes", resolved=True
+    )
     selection: Literal["random", "herding"] = setting("random", "which images become exemplars")
     hold_exemplars: Literal["bytes", "decoded"] | None = setting(
         None, "hold the exemplars of a set that is not in memory, as their bytes or decoded", how=True
@@ -29,8 +32,10 @@ class MemorySettings(Settings, group="Memory"):
 
     @model_validator(mode="after")
     def _one_budget(self) -> Self:
-        if self.memory and self.memory_per_class:
-            raise ValueError("memory: give --memory (fixed in all) or --memory-per-class (growing), not both")
+        if sum(map(bool, (self.memory, self.memory_per_class, self.memory_mb))) > 1:
+            raise ValueError(
+                "memory: give one of --memory (fixed in all), --memory-per-class and --memory-mb, not both"
+            )
         return self
 
 

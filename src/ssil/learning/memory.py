@@ -101,6 +101,33 @@ class GrowingBudget:
         return [min(self.per_class, has) for has in available]
 
 
+MEGABYTE = 2**20
+
+
+@dataclass(frozen=True)
+class MegabyteBudget:
+    """As many exemplars as fit into so many megabytes beside the model; all classes share them as a fixed total.
+
+    >>> MegabyteBudget(1.0, exemplar_bytes=3072, model_bytes=MEGABYTE // 2).quotas([99, 99, 99])
+    [57, 57, 56]
+    """
+
+    kind: ClassVar[str] = "megabytes"
+    megabytes: float
+    exemplar_bytes: int = 1
+    """The bytes of one exemplar: its image, and what is stored with it."""
+    model_bytes: int = 0
+
+    @property
+    def total(self) -> int:
+        """The number of exemplars that fit."""
+        return max(0, int(self.megabytes * MEGABYTE - self.model_bytes) // self.exemplar_bytes)
+
+    def quotas(self, available: Sequence[int]) -> list[int]:
+        """Return the quotas of a fixed budget of as many exemplars as fit."""
+        return FixedBudget(self.total).quotas(available)
+
+
 @dataclass(frozen=True)
 class UnlimitedBudget:
     """All samples are kept: joint training."""

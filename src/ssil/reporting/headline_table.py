@@ -4,7 +4,8 @@ from collections.abc import Callable, Sequence
 from math import isnan, nan
 from typing import Final, Literal, NamedTuple
 
-from ssil.benchmark.record import Record, summarise
+from ssil.benchmark.record import Record, TaskRecord, summarise
+from ssil.learning.memory import MEGABYTE
 from ssil.learning.metrics import newest_share
 from ssil.reporting.sections import Section, Variant
 from ssil.reporting.text_tables import Table
@@ -29,6 +30,7 @@ COLUMNS: Final = {
     "last_top1": Column("last top-1", lambda run: run.tasks[-1].top1, "highest"),
     "forgetting": Column("forgetting", lambda run: summarise(run.tasks).forgetting, "lowest"),
     "newest_share": Column("on the newest task", lambda run: newest_share(run.tasks[-1].confusion), "fair"),
+    "mb_kept": Column("MB kept", lambda run: kept_megabytes(run.tasks[-1]), None, 2),
     "images_seen": Column("images seen", lambda run: summarise(run.tasks).images_seen, None, 0),
     "gradient_steps": Column("gradient steps", lambda run: _steps(run), None, 0),
     "seconds": Column("seconds", lambda run: summarise(run.tasks).seconds, "lowest", 0),
@@ -43,6 +45,11 @@ def _steps(run: Record) -> float:
     """Return the gradient steps; nan if they were not counted."""
     steps = summarise(run.tasks).gradient_steps
     return nan if steps is None else steps
+
+
+def kept_megabytes(task: TaskRecord) -> float:
+    """Return the megabytes of model, exemplars and what is stored with them after a task; nan if they are not known."""
+    return nan if task.kept_bytes is None else task.kept_bytes / MEGABYTE
 
 
 def fair_share(confusion: Sequence[Sequence[int]]) -> float:

@@ -148,7 +148,7 @@ def _memory(record: Record) -> str:
     config = record.config
     size = f", {record.tasks[-1].exemplar_bytes / 1e6:.2f} MB as raw pixels" if record.tasks else ""
     chosen = f", chosen by {config['selection']}" if config.get("selection") == "herding" else ", chosen at random"
-    kept = record.memory["kind"] in {"fixed", "growing"}
+    kept = record.memory["kind"] in {"fixed", "growing", "megabytes"}
     return f"{describe_budget(record.memory)}{chosen + size if kept else ''}"
 
 
