@@ -89,7 +89,11 @@ def test_the_plan() -> None:
     assert names == ["expand", "main", "compression"]
     assert (boost.frozen, boost.teachers, boost.keep_as) == (("backbone.old",), ("old",), "pair")
     assert (compress.start, compress.teachers) == ("previous", ("pair",))
-    assert (compress.schedule.epochs, compress.schedule.milestones) == (75, (30, 60))
+    assert (boost.schedule.epochs, compress.schedule.epochs) == (100, 75)
+    for phase in (boost, compress):  # by cosine, from the first rate to almost none
+        half = phase.schedule.lr_at(phase.schedule.epochs // 2)
+        assert (phase.schedule.lr[0], half) == pytest.approx((0.1, 0.05), rel=0.05)
+        assert phase.schedule.lr[-1] < 1e-4
     assert (boost.schedule.weight_decay, compress.schedule.weight_decay) == (1e-4, 0.0)
     assert phases(compression_epochs=7)[1].schedule.epochs == 7
     (main,) = configure("foster").method.plan(FIRST)

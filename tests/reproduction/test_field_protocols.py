@@ -51,6 +51,20 @@ def test_podnet_has_a_schedule_of_its_own(given: dict[str, object], epochs: list
     assert {schedule.weight_decay for schedule in schedules} == {5e-4}
 
 
+@pytest.mark.parametrize(("method", "epochs"), [("der", [170]), ("memo", [170]), ("foster", [170, 130])])
+def test_networks_that_grow_have_pycils_schedules(method: str, epochs: list[int]) -> None:
+    config = protocol_config(find_protocol("cifar100-b0-10"), {"method": method})
+    configured = configure(method, config.profile, config.training, config.options)
+    parts = configured.method.plan(ClassTable(("?",) * 20, (0, 10, 20)))
+    first, *later = [part.schedule for part in parts if isinstance(part, Phase)]
+    assert [schedule.epochs for schedule in (first, *later)] == epochs
+    if method == "foster":
+        assert [first.weight_decay, later[0].weight_decay] == [5e-4, 0.0]
+        assert first.lr_at(85) == pytest.approx(0.05)
+    else:
+        assert (first.milestones, first.weight_decay) == ((80, 120, 150), 2e-4)
+
+
 def test_an_option_of_the_user_stands_over_the_protocols() -> None:
     given = {"method": "podnet", "options": {"balanced_epochs": 3}}
     config = protocol_config(find_protocol("cifar100-b0-10"), given)

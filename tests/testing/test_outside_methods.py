@@ -35,4 +35,5 @@ def test_it_is_described(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     main(["methods", f"{FOLDER / name}.py:{name}"])
     shown = " ".join(capsys.readouterr().out.split())
     assert ("no training" in shown) == (name == "random_projection")
+    assert ("a network that grows" in shown) == (name == "expanding")
     assert ("values stored with exemplars" in shown) == (name == "dark_replay")

@@ -125,6 +125,8 @@ class Requirements:
     """Whether any phase trains; without one, only statistics of features are computed."""
     teacher: bool
     held_out: bool
+    branches: bool
+    """Whether a task adds a branch to the network."""
     stored: bool
     """Whether values are kept with each exemplar beside the image."""
     post_processing: tuple[str, ...]
@@ -164,6 +166,7 @@ class Method:
             training=bool(phases),
             teacher=any(phase.teachers for phase in phases),
             held_out=any(phase.trained == "scorer" for phase in phases),
+            branches=self.branches is not None,
             stored=self.stored is not None,
             post_processing=(
                 *[part.name for part in self.after_main()],

@@ -39,6 +39,7 @@ def needs_text(recipe: Recipe) -> str:
     ]
     parts = {
         "no training": not needs.training,
+        "a network that grows": needs.branches,
         "values stored with exemplars": needs.stored,
         "a teacher": needs.teacher,
         "held-out images": needs.held_out,

@@ -14,7 +14,7 @@ from ssil.learning.batches import Mixed
 from ssil.learning.expansion import OLD, Weight, add_branch
 from ssil.learning.method import Count, Method, Phase, Stage, TaskPlan, Temperature, Term, cross_entropy, mean
 from ssil.learning.registry import register
-from ssil.learning.schedule import Schedule, Training, scale_milestones
+from ssil.learning.schedule import Schedule, Training
 from ssil.learning.snapshot import Step, TaskState
 from ssil.nn.heads import LinearHead
 
@@ -38,8 +38,9 @@ def foster(
     previous one stays as it is. Compression: one backbone learns from the pair, whose probabilities are weighed in
     favour of classes with few images.
 
-    Departures: the learning rate follows the run's milestones, where the authors anneal it by cosine; distillation is
-    KL divergence, which differs from the authors' cross-entropy by a constant.
+    The learning rate is annealed by cosine in all phases, whatever milestones are given.
+
+    Departures: distillation is KL divergence, which differs from the authors' cross-entropy by a constant.
 
     Args:
         temperature: The temperature of both distillations.
@@ -69,7 +70,7 @@ def foster(
         return {"kd": mean(losses.balanced_kd(step.output.logits, pair, weights.to(pair), temperature))}
 
     def plan(classes: ClassTable) -> TaskPlan:
-        batches, schedule = Mixed(training.batch), training.schedule(classes.task)
+        batches, schedule = Mixed(training.batch), training.schedule(classes.task).annealed()
         if not classes.old:
             return (Phase("main", cross_entropy, batches, schedule),)
         boost = Phase("main", boosting, batches, schedule, ("old",), frozen=(OLD,), keep_as="pair")
@@ -100,6 +101,4 @@ def _expand(state: TaskState) -> None:
 
 def _shorter(schedule: Schedule, wanted: int | None) -> Schedule:
     """The schedule of compression."""
-    epochs = wanted or max(1, round(schedule.epochs * 3 / 4))
-    milestones = scale_milestones(schedule.milestones, schedule.epochs, epochs)
-    return replace(schedule, epochs=epochs, milestones=milestones, weight_decay=0.0)
+    return replace(schedule, epochs=wanted or max(1, round(schedule.epochs * 3 / 4)), weight_decay=0.0).annealed()

@@ -42,8 +42,16 @@ OWN: Final[dict[str, dict[str, Any]]] = {
         "options": {"balanced_epochs": 20, "balanced_lr": 0.005},
     },
     "wa": {"options": {"weight_decay_by_task": False}},
+    "der": {"later_milestones": (80, 120, 150)},
+    "memo": {"later_milestones": (80, 120, 150)},
+    "foster": {
+        "milestones": (),
+        "later_milestones": (),
+        "later_weight_decay": 5e-4,
+        "options": {"compression_epochs": 130},
+    },
 }
-"""What differs for single methods. PODNet anneals its rate, which needs no milestones."""
+"""What differs for single methods, as in PyCIL. PODNet and FOSTER anneal their rate, which needs no milestones."""
 
 STREAM: Final[dict[str, Any]] = {"class_order": "numpy:1993", "brightness": 63 / 255}
 MEMORY: Final[dict[str, Any]] = {"memory": 2000, "selection": "herding"}
