@@ -76,6 +76,7 @@ def test_another_branch_is_another_run(undisturbed: Path, dataset: Path) -> None
         ("lucir", "another kind of head"),
         ("bic", "another kind of scorer"),
         ("il2m", "kind of scorer"),
+        ("der", "another kind of network"),
         ("ce_tdk", "did you mean 'ce_tkd'"),
     ],
 )

@@ -8,9 +8,7 @@ from torch import Tensor
 
 import tiny_runs
 from followed_methods import IMAGES, TaskTrace, copied, follow
-from ssil.benchmark.runner import run
 from ssil.core.classes import ClassTable
-from ssil.core.errors import UserError
 from ssil.learning.method import Phase
 from ssil.learning.registry import configure
 from ssil.learning.stages import alignment
@@ -73,9 +71,3 @@ def test_rows_are_aligned_at_a_tasks_end(dataset: Path) -> None:
     for trace in follow("memo", dataset)[1:]:
         gamma = alignment(trace.snapshot.network.head.weight, trace.task.classes.old)
         assert gamma.item() == pytest.approx(1, abs=1e-5)
-
-
-def test_a_backbone_without_stages_is_refused(dataset: Path) -> None:
-    config = tiny_runs.config(dataset, method="memo", tasks=2, backbone="efficientnet_lite0")
-    with pytest.raises(UserError, match=r"^backbone: the last stage of EfficientNetLite can't be told from the others"):
-        run(config)

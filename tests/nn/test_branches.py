@@ -83,9 +83,12 @@ def test_a_branch_by_hand() -> None:
 
 
 @both
-def test_one_branch_computes_what_its_backbone_does(branching: Branching) -> None:
-    plain = build("resnet8", LinearHead, 3, "batch", seeded(0)).grow(3, seeded(1)).eval()
-    found, wanted = made(branching).eval()(IMAGES), plain(IMAGES)
+@pytest.mark.parametrize("name", ["resnet8", "resnet18", "efficientnet_lite0"])
+@pytest.mark.parametrize("final_relu", [True, False])
+def test_one_branch_computes_what_its_backbone_does(name: str, branching: Branching, final_relu: bool) -> None:
+    whole = build(name, LinearHead, 3, "batch", seeded(0), final_relu).grow(3, seeded(1)).eval()
+    branched = build(name, LinearHead, 3, "batch", seeded(0), final_relu, None, branching).grow(3, seeded(1)).eval()
+    found, wanted = branched(IMAGES), whole(IMAGES)
     for one, other in zip((*found[:2], *found.stages), (*wanted[:2], *wanted.stages), strict=True):
         assert torch.equal(one, other)
 

@@ -150,11 +150,12 @@ def _configured_branch(config: RunConfig, name: str, configured: ConfiguredMetho
 
 
 def _refuse_other_kinds(branch: ConfiguredMethod, chain: ConfiguredMethod) -> None:
-    """Raise UserError if the models of `chain` lack the head or the scorer with which `branch` would go on."""
+    """Raise UserError if the models of `chain` lack the network, head or scorer that `branch` needs."""
     methods = branch.method, chain.method
     heads = {(type(one.head(1)), one.final_relu) for one in methods}
     scorers = {type(one.scorers[MAIN]()) for one in methods}
-    for kind, found in (("head", heads), ("scorer", scorers)):
+    networks = {one.branches for one in methods}
+    for kind, found in (("network", networks), ("head", heads), ("scorer", scorers)):
         if len(found) > 1:
             other = f"branch: {branch.name} has another kind of {kind} than {chain.name}"
             raise UserError(f"{other}, so it can't go on from its models; name another method")

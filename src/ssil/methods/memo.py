@@ -20,7 +20,8 @@ def memo(training: Training, *, auxiliary_weight: Weight = 1.0, shared: Literal[
     a copy of the last stage only (a specialised block). Last stages of earlier tasks stay as they are, batch-norm
     statistics included. Then the rows of new classes get the mean norm of old ones.
 
-    Departures: a task without new classes adds no stage. The backbone must have stages, as a ResNet has.
+    Departures: a task without new classes adds no stage. The backbone must have stages, as ResNets and
+    EfficientNets have.
 
     Args:
         auxiliary_weight: The weight of the auxiliary head's loss.

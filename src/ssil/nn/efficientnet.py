@@ -13,7 +13,7 @@ from typing import NamedTuple
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from ssil.nn.resnet import Backbone, ConvNorm, Norm
+from ssil.nn.resnet import Backbone, ConvNorm, EarlyStages, Norm
 
 STEM_WIDTH, LAST_WIDTH = 32, 1280
 """Channels of the stem and of the last map, in every size of the network."""
@@ -110,8 +110,33 @@ class EfficientNetLite(Backbone):
         for stage in self.stages:
             maps.append(stage(maps[-1]))
         maps.append(self.last(maps[-1]))
-        last = F.relu6(maps[-1]) if self.final_relu else maps[-1]
-        return last.mean((2, 3)), tuple(maps[1:])
+        return _pooled(maps[-1], self.final_relu), tuple(maps[1:])
+
+    def split(self) -> tuple[nn.Module, Backbone]:
+        """Return all stages but the last, and the last stage with the last convolution and the pooling."""
+        stem = nn.Sequential(self.stem, nn.ReLU6(inplace=True))
+        return EarlyStages(stem, self.stages[:-1]), LastStage(self.stages[-1], self.last, self.final_relu)
+
+
+class LastStage(Backbone):
+    """The last stage of an EfficientNet-Lite, its last convolution and the pooling."""
+
+    def __init__(self, stage: nn.Module, last: nn.Module, final_relu: bool):
+        super().__init__()
+        self.width = LAST_WIDTH
+        self.stage = stage
+        self.last = last
+        self.final_relu = final_relu
+
+    def forward(self, images: Tensor) -> tuple[Tensor, tuple[Tensor, ...]]:
+        """Return the features for a map of the stage before, and the maps of the stage and the last convolution."""
+        first = self.stage(images)
+        last = self.last(first)
+        return _pooled(last, self.final_relu), (first, last)
+
+
+def _pooled(last: Tensor, relu: bool) -> Tensor:
+    return (F.relu6(last) if relu else last).mean((2, 3))
 
 
 def _stage(norm: Norm, inputs: int, shape: StageShape) -> nn.Sequential:
