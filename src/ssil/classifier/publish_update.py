@@ -89,7 +89,8 @@ def publish_update(
         init: First weights of a new model: a name of `ssil weights`, a file, or a name on the hub. By default those
             of `with_start_settings`.
         scratch: Whether a new model starts from random weights.
-        minutes: Train for about this long instead of a number of epochs.
+        minutes: Be done after about this time, from reading the images to the export, instead of training for a
+            number of epochs.
         trusted: Methods and backbones from files that may be loaded.
         on_progress: Called while the image files are validated.
         observer: Called after every training step.
@@ -100,6 +101,7 @@ def publish_update(
     """
     if minutes is not None and not 0 < minutes < math.inf:
         raise UserError(f"minutes: {minutes} is no time to train; give a number above 0")
+    began = time.monotonic()
     if "memory" in given and given.get("memory_mb") is not None:
         raise UserError("memory: give a number of images or of megabytes, not both")
     directory = ModelDirectory(folder, [*trusted, *(str(given.get(kind)) for kind in ("method", "backbone"))])
@@ -122,7 +124,8 @@ def publish_update(
         settings = changed_settings(before.classifier.settings, given) if before else make_settings(given)
         _refuse_training_settings(settings, asked)
         started = time.monotonic()
-        result = update(before.classifier if before else None, settings, arrived, observer, weights, minutes)
+        left = None if minutes is None else max(0.0, minutes - (started - began) / 60)
+        result = update(before.classifier if before else None, settings, arrived, observer, weights, left)
         advice = advise(before.classifier if before else None, result)
         facts = _history_facts(images, arrived, result, time.monotonic() - started)
         history = (*(before.history if before else ()), facts)

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from ssil.classifier.classifier_settings import FIXED, ClassifierSettings, ExemplarRule, make_settings
-from ssil.classifier.epochs_in_time import with_fitting_epochs
+from ssil.classifier.epochs_in_time import time_limit, with_fitting_epochs
 from ssil.classifier.feature_extraction import WholeNetwork, trained_network
 from ssil.classifier.final_fit import with_holdout
 from ssil.classifier.holdout import BUDGET_SHARE, HoldoutResult, evaluate, evaluate_scores, hold_out, image_scores
@@ -78,11 +78,13 @@ def update(
         images: The images that arrive.
         observer: Called after every training step.
         init: The first weights of the backbone, for a first update.
-        minutes: Train for about this long instead of the settings' number of epochs.
+        minutes: Train for as many epochs as fit into this time with all else that an update does, instead of the
+            settings' number.
 
     Raises:
         UserError: There is nothing to learn from these images.
     """
+    due = time_limit(minutes)
     known, previous = (classifier.classes, classifier.snapshot) if classifier else (ClassTable(), None)
     classes = _extended(known, images)
     exemplars, held = _kept_images(classifier, images)
@@ -99,7 +101,10 @@ def update(
     holdout = network.with_features(held_out)
     data = _TrainingData.of(network, classes, training, exemplars, method, previous)
     train = partial(_train, previous, data, network)
-    timed = with_fitting_epochs(settings, 60 * minutes, train, first=not classifier) if minutes else settings
+    evaluated = len(data.images) + 3 * sum(
+        map(len, holdout)
+    )  # after training: by advice, and three times the hold-out set
+    timed = with_fitting_epochs(settings, due, train, first=not classifier, evaluated=evaluated)
     snapshot = train(timed, observer)
     left = 0 if needed.memory == "none" else budget - sum(map(len, holdout))
     memory = data.choose_exemplars(FixedBudget(left), settings.exemplars, random)
