@@ -5,7 +5,7 @@ from typing import Any
 
 from cyclopts import App
 
-from ssil.cli.terminal import Json, Model, console, json_line, percent, plain, table
+from ssil.cli.terminal import Json, Model, console, json_line, plain, table
 
 app = App(
     name="history",
@@ -27,16 +27,36 @@ def history(model: Model, /, *, json: Json = False) -> None:
         for number, entry in entries.items():
             json_line(version=number, current=number == current, **entry)
         return
-    shown = table("version", "from", "when (UTC)", "what", "images", "old before", "old after", "new after", words=4)
+    shown = table("version", "when (UTC)", "what", "images", "old", "new", words=3)
     for number, entry in entries.items():
         label = f"{number} (current)" if number == current else str(number)
-        accuracies = (entry.get(name) for name in ("old_before", "old_after", "new_after"))
-        when, parent, images = (str(entry.get(name) or "-") for name in ("time", "parent", "pictures"))
+        when, images = (str(entry.get(name) or "-") for name in ("time", "pictures"))
+        old = " → ".join(_whole(entry.get(name)) for name in ("old_before", "old_after") if entry.get(name) is not None)
+        what = f"{_origin(number, entry)}{_change(entry)}"
         minute = when[:16].replace("T", " ")
-        shown.add_row(
-            label, plain(parent), plain(minute), plain(_change(entry)), plain(images), *map(percent, accuracies)
-        )
-    console().print(shown)
+        shown.add_row(label, plain(minute), plain(what), plain(images), old or "-", _whole(entry.get("new_after")))
+    screen = console()
+    screen.print(shown)
+    screen.print("old, new: of 100 images of classes it knew and of new ones, it recognises so many")
+
+
+def _whole(value: float | None) -> str:
+    """Return an accuracy in percent as a whole number.
+
+    >>> _whole(66.666), _whole(None)
+    ('67', '-')
+    """
+    return "-" if value is None else f"{value:.0f}"
+
+
+def _origin(number: int, entry: Mapping[str, Any]) -> str:
+    """Return from which version a version was made, if not from the one before.
+
+    >>> _origin(3, {"parent": 1}), _origin(3, {"parent": 2}), _origin(1, {"parent": None})
+    ('from 1: ', '', '')
+    """
+    parent = entry.get("parent")
+    return f"from {parent}: " if parent not in (None, number - 1) else ""
 
 
 def _change(entry: Mapping[str, Any]) -> str:
@@ -59,5 +79,5 @@ def _change(entry: Mapping[str, Any]) -> str:
     return "; ".join(parts)
 
 
-def _few(names: Sequence[str], most: int = 5) -> str:
+def _few(names: Sequence[str], most: int = 3) -> str:
     return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")

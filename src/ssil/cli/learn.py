@@ -92,7 +92,7 @@ def learn(
     scratch: Annotated[
         bool, Parameter(negative="", show_default=False, help="train from random weights: resnet18, 64 pixels, eeil")
     ] = False,
-    minutes: Annotated[float | None, Parameter(help="be done in about N minutes, from reading images to the end")] = None,
+    minutes: Annotated[float | None, Parameter(help="be done in about N minutes, reading and export included")] = None,
     max_drop: Annotated[float | None, Parameter(help="points that the old classes may lose together")] = None,
     max_class_drop: Annotated[float | None, Parameter(help="points that any old class may lose")] = None,
     html: Annotated[Path | None, Parameter(help="write what the update has changed as a page, FILE.html")] = None,

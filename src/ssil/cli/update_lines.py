@@ -1,6 +1,7 @@
 """What an update has changed and what would help, in a few lines for a terminal of 80 columns."""
 
 from collections.abc import Iterator, Sequence
+from textwrap import wrap
 from typing import TYPE_CHECKING
 
 from ssil.cli.terminal import duration, printable
@@ -25,7 +26,7 @@ def update_lines(report: "UpdateReport") -> Iterator[str]:
     yield from _figures(report)
     if lost := report.lost():
         named = (f"{name} {was.correct} of {was.total}, now {now.correct}" for name, (was, now) in lost.items())
-        yield listed("recognised less than before: ", [*named], "; ")
+        yield from listed("recognised less than before: ", [*named], "; ")
     if report.advice:
         yield from advice_lines(report.advice)
 
@@ -53,28 +54,28 @@ def _of_100(result: "ClassResult") -> str:
 
 def advice_lines(advice: "Advice") -> Iterator[str]:
     """Yield at most `LINES` lines on what would help; nothing if nothing stands out."""
-    lines = [*_advice(advice)]
-    if lines:
+    shown = [line for lines in _advice(advice) for line in lines]
+    if shown:
         yield "what would help (--html FILE shows the images):"
-    yield from (f"  {line}" for line in lines[: LINES - 1])
-    if len(lines) >= LINES:
-        yield f"  and {len(lines) - LINES + 1} more (see --html or --json)"
+    yield from shown[:LINES]
+    if len(shown) > LINES:
+        yield "  and more (see --html or --json)"
 
 
-def _advice(advice: "Advice") -> Iterator[str]:
+def _advice(advice: "Advice") -> Iterator[list[str]]:
     from ssil.classifier.advice.advise import KINDS
     from ssil.classifier.advice.sentences import TITLES
 
     for kind in KINDS:
         if found := advice.of_kind(kind):
-            start = f"{len(found)} image{'s' * (len(found) > 1)} {TITLES[kind]}: "
-            yield listed(start, [*map(_short, found)], indent=2)
-    for pair in advice.alike:
-        yield listed("one class under two names? ", [f"{pair.first} and {pair.second}"], indent=2)
+            start = f"  {len(found)} image{'s' * (len(found) > 1)} {TITLES[kind]}: "
+            yield listed(start, [*map(_short, found)])
+    if alike := [f"{pair.first} and {pair.second}" for pair in advice.alike]:
+        yield listed("  one class under two names? ", alike, "; ")
     if needed := [f"{one.label} ({_why(one.correct, one.total, one.images)})" for one in advice.needed]:
-        yield listed("add images of ", needed, indent=2)
+        yield listed("  add images of ", needed)
     if confused := [f"{pair.label} for {pair.other} ({len(pair.images)} of {pair.total})" for pair in advice.confused]:
-        yield listed("taken for another: ", confused, indent=2)
+        yield listed("  taken for another: ", confused)
 
 
 def _why(correct: int, total: int, images: int) -> str:
@@ -86,18 +87,20 @@ def _short(suspect: "Suspect") -> str:
     return f"{suspect.image.name}{other}" if not suspect.twin else f"{suspect.image.name} = {suspect.twin.name}"
 
 
-def listed(start: str, items: Sequence[str], separator: str = ", ", indent: int = 0) -> str:
-    """Return a line of `start` and as many items as fit into `WIDTH` columns, at least one, and how many are left.
+def listed(start: str, items: Sequence[str], separator: str = ", ") -> list[str]:
+    """Return a line of `start` and as many items as fit into `WIDTH` columns, and how many are left.
+
+    If not even the first item fits, the line is broken between words.
 
     >>> listed("too long: ", ["x" * 30, "y" * 30, "z" * 30])
-    'too long: xxxxxxxxxxxxxxxxxxxxxxxxxxxxxx and 2 more'
-    >>> listed("short: ", ["a", "b"])
-    'short: a, b'
+    ['too long: xxxxxxxxxxxxxxxxxxxxxxxxxxxxxx and 2 more']
+    >>> listed("  short: ", ["a", "b"])
+    ['  short: a, b']
     """
     shown = [printable(item) for item in items]
     for count in range(len(shown), 0, -1):
         rest = f" and {len(shown) - count} more" if count < len(shown) else ""
         line = f"{start}{separator.join(shown[:count])}{rest}"
-        if len(line) + indent <= WIDTH or count == 1:
-            return line
-    return start
+        if len(line) <= WIDTH:
+            return [line]
+    return wrap(line, WIDTH, subsequent_indent="    ", break_long_words=False, break_on_hyphens=False)

@@ -111,7 +111,6 @@ def advise(known: Classifier | None, result: Update) -> Advice:
         known: The classifier before the update; None for a first one.
         result: The update.
     """
-    names = result.classifier.classes.names
     confused, sizes = tuple(_confused(result.classifier)), _class_sizes(result)
     examined = result.examined[:: -(-len(result.examined) // MAX_EXAMINED) or 1]
     twins = {(one.image.original_digest, one.label): one for one in _same_images(known, result.arrived)}
@@ -122,7 +121,8 @@ def advise(known: Classifier | None, result: Update) -> Advice:
     arrived = {(image.original_digest, name) for image, name in result.arrived}
     suspects = _first_reasons([*twins.values(), *found.suspects()])
     brought = [one for one in suspects if (one.image.original_digest, one.label) in arrived]
-    alike = tuple(pair for pair in found.alike() if {pair.first, pair.second} <= {*names})
+    brought_names = {name for _, name in result.arrived}
+    alike = tuple(pair for pair in found.alike() if {pair.first, pair.second} & brought_names)
     return Advice(len(examined), tuple(brought), confused, alike, needed, found.typical())
 
 
