@@ -1,43 +1,11 @@
-"""The hold-out set: which images it takes, and what is measured on it."""
+"""Results on images that were not learnt."""
 
-from ssil.classifier.holdout import ClassResult, HoldoutResult, accuracy_drops, hold_out
-from ssil.core.randomness import Randomness
-from tiny_classifiers import labelled_images
+import pytest
+import torch
 
-
-def sizes(per_class: int, budget: int = 100) -> list[int]:
-    _, holdout = hold_out(labelled_images(["ant", "bee"], per_class), (), ["ant", "bee"], budget, Randomness(0))
-    return [len(group) for group in holdout]
-
-
-def test_a_fifth_of_a_class_is_held_out_at_most_ten_and_none_of_under_five() -> None:
-    assert {count: sizes(count) for count in (4, 5, 24, 60)} == {4: [0, 0], 5: [1, 1], 24: [4, 4], 60: [10, 10]}
-    assert sizes(60, budget=5) == [3, 2]
-
-
-def test_images_are_either_trained_on_or_held_out() -> None:
-    images = labelled_images(["ant", "bee"], 20)
-    training, holdout = hold_out(images, (), ["ant", "bee"], 100, Randomness(0))
-    trained, held = ({one.digest for one, _ in training}, {one.digest for group in holdout for one in group})
-    assert trained.isdisjoint(held)
-    assert trained | held == {one.digest for one, _ in images}
-
-
-def test_the_order_of_the_images_does_not_matter() -> None:
-    images = labelled_images(["ant", "bee"], 20)
-    _, one = hold_out(images, (), ["ant", "bee"], 100, Randomness(0))
-    _, other = hold_out(images[::-1], (), ["ant", "bee"], 100, Randomness(0))
-    assert [[image.digest for image in group] for group in one] == [
-        [image.digest for image in group] for group in other
-    ]
-
-
-def test_images_of_known_classes_are_not_held_out_again() -> None:
-    images = labelled_images(["ant"], 20)
-    held = (images[0][0], images[1][0])
-    training, holdout = hold_out(images, (held,), ["ant"], 100, Randomness(0))
-    assert holdout == [held]
-    assert len(training) == 18
+from ssil.classifier.accuracy import ClassResult, grouped_interval
+from ssil.classifier.cross_validation import ValidatedImages
+from ssil.classifier.holdout import HoldoutResult, accuracy_drops, validated_result
 
 
 def result(**correct: int) -> HoldoutResult:
@@ -52,3 +20,25 @@ def test_accuracy_is_over_images_not_classes() -> None:
 def test_drops_are_those_of_classes_that_got_worse_the_largest_first() -> None:
     before, after = result(ant=4, bee=4, cat=2), result(ant=3, bee=1, cat=4, dog=0)
     assert [*accuracy_drops(before, after, ["ant", "bee", "cat", "dog"]).items()] == [("bee", 75.0), ("ant", 25.0)]
+
+
+def test_the_result_of_cross_validation_counts_groups_and_leaves_out_classes_of_one_image() -> None:
+    labels, predicted = torch.tensor([0, 0, 0, 1, 1, 2]), torch.tensor([0, 1, 0, 1, -1, 0])
+    images = ValidatedImages(
+        torch.zeros(6, 2), labels, torch.tensor([0, 0, 2, 3, 4, 5]), predicted, torch.full((6,), 0.6)
+    )
+    found = validated_result(images, ["ant", "bee", "cat"])
+    assert found
+    assert found.classes == {"ant": ClassResult(2, 3), "bee": ClassResult(1, 2)}
+    assert {name: sorted(groups) for name, groups in found.groups.items()} == {
+        "ant": [(1, 1), (1, 2)],
+        "bee": [(0, 1), (1, 1)],
+    }
+    assert found.interval(["ant", "bee"]) == grouped_interval(
+        [ClassResult(*one) for one in [(1, 2), (1, 1), (1, 1), (0, 1)]]
+    )
+    assert found.calibration_error == pytest.approx(0.0, abs=1e-5)
+    assert validated_result(images.take(torch.tensor([5])), ["ant", "bee", "cat"]) is None
+    old = validated_result(images, ["ant"])
+    assert old
+    assert [*old.classes] == ["ant"]

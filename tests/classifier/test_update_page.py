@@ -9,8 +9,9 @@ import pytest
 from PIL import Image
 
 from browser import Browser
+from ssil.classifier.accuracy import ClassResult
 from ssil.classifier.advice.advise import advise
-from ssil.classifier.holdout import ClassResult, HoldoutResult
+from ssil.classifier.holdout import HoldoutResult
 from ssil.classifier.image_file import ImageFile
 from ssil.classifier.update import update
 from ssil.classifier.update_page import cut, notebook_frame, update_page

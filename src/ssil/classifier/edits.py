@@ -49,6 +49,7 @@ def forget(directory: ModelDirectory, name: str) -> ModelVersion:
             exemplars=without_stored_class(_without_class(known.exemplars, label), method, label),
             holdout=_without_class(known.holdout, label),
             counted=_without_class(known.counted, label),
+            validated=known.validated.without_class(label) if known.validated else None,
         )
         changed, forgotten = with_holdout(smaller), known.classes.names[label]
         directory.erase_images(forgotten)  # first: if the process is killed after it, the class can still be forgotten

@@ -9,6 +9,7 @@ from torch import Tensor
 from ssil.classifier.classifier_settings import ClassifierSettings
 from ssil.classifier.image_file import ImageFile, ImagesByClass
 from ssil.classifier.images import image_samples
+from ssil.classifier.near_duplicates import feature_vectors, thumbnail_vectors
 from ssil.classifier.prediction import execution_context
 from ssil.core.classes import ClassTable
 from ssil.core.errors import UserError
@@ -75,6 +76,10 @@ class WholeNetwork:
         """Return the images as samples to train or evaluate the trained part on."""
         return image_samples(images, labels, self.settings.preprocessing())
 
+    def vectors(self, images: Sequence[ImageFile]) -> Tensor:
+        """Return vectors (N, width) of length 1 by which images are compared: here those of thumbnails."""
+        return thumbnail_vectors(images, self.settings.preprocessing().channels)
+
     def context(self, samples: Samples) -> ExecutionContext:
         """Return the context in which the trained part is trained or evaluated on `samples`."""
         return execution_context(self.settings, samples, self.init)
@@ -106,9 +111,16 @@ class FrozenBackbone(WholeNetwork):
 
     def samples(self, images: Sequence[ImageFile], labels: Sequence[int]) -> Samples:
         """Return the images' features as samples."""
+        return Samples(vectors(self.features(images).to(self.network.head.weight)), torch.tensor(labels))
+
+    def vectors(self, images: Sequence[ImageFile]) -> Tensor:
+        """Return vectors (N, width) of length 1 by which images are compared: those of features."""
+        return feature_vectors(self.features(images))
+
+    def features(self, images: Sequence[ImageFile]) -> Tensor:
+        """Return the features (N, width) of images, which are computed for those that have none."""
         (members,) = self.with_features([images])
-        features = torch.stack([self._checked_features(image) for image in members])
-        return Samples(vectors(features.to(self.network.head.weight)), torch.tensor(labels))
+        return torch.stack([self._checked_features(image) for image in members])
 
     def context(self, samples: Samples) -> ExecutionContext:
         """Return a context for feature vectors: an identity backbone, and no transform."""

@@ -1,91 +1,55 @@
-"""The hold-out set: images on which each update's effect on every class is measured.
-
-They are never trained on. Methods that add up features learn them after they have judged (see `final_fit`).
-"""
+"""Results on images that a model has not learnt: its hold-out set, or by cross-validation, for each class."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import NamedTuple
+from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor
 
+from ssil.classifier.accuracy import ClassResult, Interval, added, grouped_interval
+from ssil.classifier.cross_validation import ValidatedImages
 from ssil.classifier.feature_extraction import trained_network
 from ssil.classifier.final_fit import without_holdout
-from ssil.classifier.image_file import ImageFile, ImagesByClass, LabelledImages
+from ssil.classifier.image_file import ImagesByClass
 from ssil.classifier.prediction import Classifier
-from ssil.core.randomness import Randomness
 from ssil.learning.evaluation import summarise
-from ssil.learning.memory import FixedBudget
 from ssil.learning.metrics import Predictions, calibration_error, score_gap
 from ssil.learning.snapshot import MAIN
 
-MAX_PER_CLASS, ONE_IN, MIN_CLASS_SIZE = 10, 5, 5
-"""Of a new class one image in five is held out, at most ten, and none of a class with fewer than five."""
-BUDGET_SHARE = 0.2
-"""The hold-out set's largest share of all kept images."""
-
-
-def hold_out(
-    images: LabelledImages,
-    held: Sequence[Sequence[ImageFile]],
-    names: Sequence[str],
-    budget: int,
-    random: Randomness,
-) -> tuple[LabelledImages, list[tuple[ImageFile, ...]]]:
-    """Split newly arrived images into a training set and the hold-out set.
-
-    Of a new class with five or more images, one in five is held out, at most ten. A known class keeps the hold-out
-    images that it has; its newly arrived images are all trained on.
-
-    Args:
-        images: The newly arrived images.
-        held: The hold-out images of each class that was known before.
-        names: All classes, the known ones first.
-        budget: The largest size of the whole hold-out set. If the images above are more, the classes share the
-            budget equally.
-        random: Draws the hold-out images of new classes.
-
-    Returns:
-        The images to train on, and the hold-out set of each class.
-    """
-    groups: dict[str, list[ImageFile]] = {name: [] for name in names}
-    for image, name in images:
-        groups[name].append(image)
-    drawn = [*held, *(_draw(groups[name], random.at("quiz", name)) for name in names[len(held) :])]
-    sizes = FixedBudget(budget).quotas([*map(len, drawn)])
-    holdout = [tuple(group[:size]) for group, size in zip(drawn, sizes, strict=True)]
-    taken = {image.original_digest for group in (*held, *holdout) for image in group}
-    return [(image, name) for image, name in images if image.original_digest not in taken], holdout
-
-
-def _draw(images: Sequence[ImageFile], generator: torch.Generator) -> list[ImageFile]:
-    """Draw the hold-out images of one class, whatever the order in which its images arrived."""
-    count = min(MAX_PER_CLASS, len(images) // ONE_IN) if len(images) >= MIN_CLASS_SIZE else 0
-    ordered = sorted(images, key=lambda image: image.digest)
-    return [ordered[index] for index in torch.randperm(len(ordered), generator=generator)[:count].tolist()]
-
-
-class ClassResult(NamedTuple):
-    """How many of a class's hold-out images are classified correctly."""
-
-    correct: int
-    total: int
+MEANING = "of images like those it was given; images from another place or day may do worse"
+"""What the accuracy in a `HoldoutResult` is the accuracy of."""
 
 
 @dataclass(frozen=True)
 class HoldoutResult:
-    """A classifier's results on a hold-out set, for each class with an image in it, in order of arrival."""
+    """A classifier's results on images that it has not learnt, for each class with such images, in order of arrival."""
 
     classes: Mapping[str, ClassResult]
     calibration_error: float
     score_gap: float | None
-    """Of new over old classes; None if there are no old or no new ones."""
+    """Of new over old classes; None if there are no old or no new ones, or it is not known."""
+    groups: Mapping[str, Sequence[ClassResult]] = field(default_factory=dict)
+    """By cross-validation: the results on each class's groups of images that are alike. Empty for a hold-out set."""
+
+    def result(self, names: Iterable[str]) -> ClassResult:
+        """Return the result on the images of these classes together."""
+        return added(self.classes[name] for name in names if name in self.classes)
 
     def accuracy(self, names: Iterable[str]) -> float | None:
         """Return the accuracy in percent over the images of these classes; None if they have no image."""
-        found = [self.classes[name] for name in names if name in self.classes]
-        return 100 * sum(result.correct for result in found) / sum(result.total for result in found) if found else None
+        return self.result(names).percent
+
+    def interval(self, names: Iterable[str]) -> Interval | None:
+        """Return the 95 % interval of the accuracy on these classes; None if they have no image."""
+        wanted = [*names]
+        if not self.groups:
+            return self.result(wanted).interval
+        return grouped_interval([group for name in wanted for group in self.groups.get(name, ())])
+
+    @property
+    def cross_validated(self) -> bool:
+        """Whether the results are those of cross-validation, not those of a hold-out set."""
+        return bool(self.groups)
 
 
 def accuracy_drops(before: HoldoutResult, after: HoldoutResult, names: Sequence[str]) -> dict[str, float]:
@@ -96,10 +60,13 @@ def accuracy_drops(before: HoldoutResult, after: HoldoutResult, names: Sequence[
 
 
 def evaluate(classifier: Classifier, holdout: ImagesByClass | None = None) -> HoldoutResult | None:
-    """Evaluate a classifier on its own hold-out set, or on its classes' part of another one; None if that is empty.
+    """Evaluate a classifier by its cross-validation, or else its own hold-out set, or its classes' part of another one.
 
-    It is evaluated as it was before it was given hold-out images, if it was given any (see `final_fit`).
+    On a hold-out set it is evaluated as it was before it was given such images, if it was given any (see `final_fit`).
+    Return None if there is no image.
     """
+    if holdout is None and classifier.validated is not None and len(classifier.validated):
+        return validated_result(classifier.validated, classifier.classes.names)
     own = (classifier.holdout if holdout is None else holdout)[: classifier.classes.seen]
     return evaluate_scores(classifier, holdout_scores(classifier, own)) if any(own) else None
 
@@ -108,6 +75,30 @@ def evaluate_scores(classifier: Classifier, scored: tuple[Tensor, Tensor]) -> Ho
     """Evaluate a classifier by what `holdout_scores` has returned for it, at any temperature."""
     classes, scorer = classifier.classes, classifier.calibrated.scorers[MAIN]
     return _result(summarise(scorer, *scored, classes.old), classes.names, classes.old)
+
+
+def validated_result(images: ValidatedImages, names: Sequence[str], gap: float | None = None) -> HoldoutResult | None:
+    """Return the result of cross-validation; None if no class has two images, of which one can be predicted.
+
+    Args:
+        images: The images with their predictions.
+        names: The classes, in order of arrival; images of further classes don't count.
+        gap: The `score_gap`, if it is known.
+    """
+    counts = torch.bincount(images.labels, minlength=len(names))
+    counted = images.take(((counts[images.labels] > 1) & (images.labels < len(names))).nonzero()[:, 0])
+    correct, groups = counted.predicted == counted.labels, dict[str, list[ClassResult]]()
+    for label in counted.labels.unique().tolist():
+        rows = (counted.labels == label).nonzero()[:, 0]
+        _, numbers, totals = counted.groups[rows].unique(return_inverse=True, return_counts=True)
+        right = torch.bincount(numbers, weights=correct[rows].double(), minlength=len(totals)).long().tolist()
+        groups[names[label]] = [ClassResult(*pair) for pair in zip(right, totals.tolist(), strict=True)]
+    if not groups:
+        return None
+    unknown = torch.full_like(counted.confidence, torch.nan)
+    predictions = Predictions(counted.labels, counted.predicted[:, None], counted.confidence, *[unknown] * 5)
+    classes = {name: added(found) for name, found in groups.items()}
+    return HoldoutResult(classes, calibration_error(predictions), gap, groups)
 
 
 def holdout_scores(classifier: Classifier, holdout: ImagesByClass) -> tuple[Tensor, Tensor]:

@@ -25,7 +25,7 @@ from ssil.core import __version__
 from ssil.core.classes import ClassTable
 from ssil.core.errors import UserError, one_line
 from ssil.core.files import checksum, flush_folder, temporary, write_atomic
-from ssil.core.model_layout import MODEL, WEIGHTS
+from ssil.core.model_layout import MODEL, VALIDATED, WEIGHTS
 from ssil.core.plugins import names_code
 from ssil.core.samples import Samples
 from ssil.core.tensor_files import pack
@@ -88,7 +88,8 @@ class ModelDirectory(VersionedDirectory):
             raise ValueError(f"temperature {temperature}")
         counted = model_files.digests_by_class(description.get(COUNTED, ()), classes.seen)
         threshold = checked_threshold(description.get(THRESHOLD))
-        classifier = Classifier(settings, snapshot, exemplars, holdout, counted, temperature, threshold)
+        validated = model_tensors.read_validated(folder / VALIDATED, description.get("validated"), classes.seen)
+        classifier = Classifier(settings, snapshot, exemplars, holdout, counted, temperature, threshold, validated)
         return ModelVersion(number, classifier, history)
 
     def publish_change(self, parent: ModelVersion | None, classifier: Classifier, **change: Any) -> ModelVersion:
@@ -132,6 +133,7 @@ class ModelDirectory(VersionedDirectory):
             "classes": {"names": classifier.classes.names, "bounds": classifier.classes.bounds},
             "weights": checksum(weights),
             **({"onnx": checksum(exported)} if exported else {}),
+            **model_tensors.write_validated(folder / VALIDATED, classifier.validated),
             "temperature": classifier.temperature,
             THRESHOLD: stated_threshold(classifier.threshold),
             EXEMPLARS: exemplars,

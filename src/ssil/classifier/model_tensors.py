@@ -8,6 +8,7 @@ import safetensors.torch
 from safetensors import SafetensorError
 from torch import Tensor
 
+from ssil.classifier.cross_validation import ValidatedImages, restore_validated
 from ssil.classifier.image_file import ImageFile
 from ssil.classifier.model_files import read_checked
 from ssil.core.errors import UserError, one_line
@@ -85,3 +86,24 @@ def _read_stored(path: Path, digest: str) -> Mapping[str, Tensor]:
     except SafetensorError:
         pass
     raise UserError(f"model: {path} holds no values of an exemplar; delete it, or restore it")
+
+
+def write_validated(path: Path, images: ValidatedImages | None) -> dict[str, str]:
+    """Write the images of a cross-validation; return the entry of model.json that refers to them, if there are any."""
+    if images is None:
+        return {}
+    data = pack(images.tensors())
+    write_atomic(path, data)
+    return {"validated": checksum(data)}
+
+
+def read_validated(path: Path, digest: str | None, classes: int) -> ValidatedImages | None:
+    """Return the images of a cross-validation; None if a version has none, or `forget` has removed them.
+
+    Raises:
+        UserError: The file is damaged.
+        ValueError: Its tensors don't fit each other, or the number of classes.
+    """
+    if digest is None or not path.exists():
+        return None
+    return restore_validated(read_weights(path, digest), classes)

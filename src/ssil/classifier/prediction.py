@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import torch
 
@@ -22,6 +23,9 @@ from ssil.learning.execution import ExecutionContext
 from ssil.learning.snapshot import MAIN, Snapshot
 from ssil.nn.pretrained import Pretrained
 
+if TYPE_CHECKING:
+    from ssil.classifier.cross_validation import ValidatedImages
+
 
 @dataclass(frozen=True)
 class Classifier:
@@ -39,6 +43,8 @@ class Classifier:
     """Scores are divided by it before they become probabilities."""
     threshold: Threshold | None = None
     """An image whose highest score leads the next ones by less is unknown; None if no image ever is."""
+    validated: "ValidatedImages | None" = None
+    """Learnt images by which a closed form on frozen features is cross-validated; None where a hold-out set is used."""
 
     @property
     def calibrated(self) -> Snapshot:

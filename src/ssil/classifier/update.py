@@ -1,7 +1,7 @@
 """One update of a classifier: it learns new classes, or more images of known ones, and keeps the old."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from itertools import chain
 from statistics import fmean
@@ -14,13 +14,13 @@ from ssil.classifier.classifier_settings import FIXED, ClassifierSettings, Exemp
 from ssil.classifier.epochs_in_time import time_limit, with_fitting_epochs
 from ssil.classifier.feature_extraction import WholeNetwork, trained_network
 from ssil.classifier.final_fit import with_holdout
-from ssil.classifier.holdout import BUDGET_SHARE, HoldoutResult, evaluate, evaluate_scores, hold_out, image_scores
+from ssil.classifier.holdout import HoldoutResult
+from ssil.classifier.holdout_split import BUDGET_SHARE, hold_out
 from ssil.classifier.image_file import ImageFile, ImagesByClass, LabelledImages, labelled
 from ssil.classifier.prediction import Classifier
 from ssil.classifier.stored_values import exemplar_images, with_stored_rows
-from ssil.classifier.temperature_scaling import fit_temperature
 from ssil.classifier.tuning import tuned_method
-from ssil.classifier.unknown import fit_threshold
+from ssil.classifier.update_accuracy import LearntFeatures, measure_update
 from ssil.core.classes import ClassTable
 from ssil.core.errors import UserError
 from ssil.core.randomness import Randomness
@@ -30,7 +30,7 @@ from ssil.learning.engine import learn, start
 from ssil.learning.exemplar_values import with_values
 from ssil.learning.memory import FixedBudget, Memory
 from ssil.learning.method import Method
-from ssil.learning.snapshot import MAIN, Snapshot
+from ssil.learning.snapshot import Snapshot
 from ssil.learning.task import Observer, Task, ignore_progress
 from ssil.nn.pretrained import Pretrained
 
@@ -43,7 +43,7 @@ class NothingNewError(UserError):
 
 
 class Update(NamedTuple):
-    """The result of an update; both hold-out results are on the new hold-out set."""
+    """The result of an update; both results are on the same images, which the model has not learnt."""
 
     classifier: Classifier
     before: HoldoutResult | None
@@ -93,12 +93,14 @@ def update(
     method = settings.configured().method
     needed = method.requirements()
     counted = _counted(classifier, closed := not needed.training)
-    arrived = _without_known(images, exemplars, counted) if closed else _without_exemplars(images, exemplars)
+    arrived = _without_known(images, exemplars, counted) if closed else _without_kept(images, exemplars)
     largest = budget if needed.memory == "none" else int(BUDGET_SHARE * budget)
-    training, held_out = hold_out(arrived, held, classes.names, largest, random.within(classes.task))
+    ready, held = _with_features(network, _without_kept(arrived, held)), network.with_features(held)
+    learnt = [*map(len, counted or exemplars)]
+    drawn = random.within(classes.task)
+    training, holdout = hold_out(ready, held, classes.names, largest, drawn, network.vectors, learnt)
     if not training:
         raise NothingNewError("images: the model keeps all of these images already; bring others")
-    holdout = network.with_features(held_out)
     data = _TrainingData.of(network, classes, training, exemplars, method, previous)
     train = partial(_train, previous, data, network)
     evaluated = len(data.images) + 3 * sum(
@@ -112,11 +114,12 @@ def update(
     chosen = exemplar_images(with_values(method, trained, memory, context), data.images)
     kept = _shrunk(chosen, settings), _shrunk(holdout, settings)
     unscaled = Classifier(settings, snapshot, *kept, _with_counted(counted, classes, training) if closed else ())
-    before = evaluate(classifier, unscaled.holdout) if classifier else None
     epochs = timed.later_epochs if classifier else timed.epochs
-    updated, after, after_unscaled = _scaled(unscaled)
-    final, examined = with_holdout(updated), [*data.labelled(), *labelled(classes.names, holdout)]
-    return Update(final, before, after, len(training), known.names, epochs, after_unscaled, images, examined)
+    examined = [*data.labelled(), *labelled(classes.names, holdout)]
+    learnt_now = _learnt_features(classes, [*data.labelled()[: data.arrived], *_newly_held(holdout, held, classes)])
+    measured = measure_update(classifier, unscaled, learnt_now if closed else None, budget)
+    final, rest = with_holdout(measured.classifier), (measured.after_unscaled, images, examined)
+    return Update(final, measured.before, measured.after, len(training), known.names, epochs, *rest)
 
 
 def changed_settings(settings: ClassifierSettings, given: Mapping[str, Any]) -> ClassifierSettings:
@@ -153,9 +156,28 @@ def _kept_images(classifier: Classifier | None, images: LabelledImages) -> tuple
     return tuple(map(unchanged, names, exemplars)), tuple(map(unchanged, names, holdout))
 
 
-def _without_exemplars(images: LabelledImages, exemplars: ImagesByClass) -> LabelledImages:
-    """Leave out images that are exemplars, which are trained on anyway."""
-    kept = {image.original_digest for group in exemplars for image in group}
+def _with_features(network: WholeNetwork, images: LabelledImages) -> LabelledImages:
+    (found,) = network.with_features([[image for image, _ in images]])
+    return [(image, name) for image, (_, name) in zip(found, images, strict=True)]
+
+
+def _newly_held(
+    holdout: Sequence[Sequence[ImageFile]], held: Sequence[Sequence[ImageFile]], classes: ClassTable
+) -> LabelledImages:
+    """Return the images by which the hold-out set has grown."""
+    return _without_kept(labelled(classes.names, holdout), tuple(map(tuple, held)))
+
+
+def _learnt_features(classes: ClassTable, images: LabelledImages) -> LearntFeatures | None:
+    """Return the features of images and their classes; None if the backbone is not frozen."""
+    found = [image.features() for image, _ in images if image.features]
+    labels = {name: label for label, name in enumerate(classes.names)}
+    return LearntFeatures(torch.stack(found), torch.tensor([labels[name] for _, name in images])) if found else None
+
+
+def _without_kept(images: LabelledImages, groups: ImagesByClass) -> LabelledImages:
+    """Leave out images that are kept: exemplars are trained on anyway, images of the hold-out set never."""
+    kept = {image.original_digest for group in groups for image in group}
     return [(image, name) for image, name in images if image.original_digest not in kept]
 
 
@@ -175,7 +197,7 @@ def _without_known(
 ) -> LabelledImages:
     """Leave out images that are in the statistics already, and all but one of equal images of a class."""
     known = {digest for group in counted for digest in group}
-    once = {(image.original_digest, name): image for image, name in _without_exemplars(images, exemplars)}
+    once = {(image.original_digest, name): image for image, name in _without_kept(images, exemplars)}
     return [(image, name) for (digest, name), image in once.items() if digest not in known]
 
 
@@ -204,20 +226,6 @@ def _shrunk(groups: Iterable[Sequence[ImageFile]], settings: ClassifierSettings)
     preprocessing = settings.preprocessing()
     side, channels = 2 * preprocessing.size, preprocessing.channels
     return tuple(tuple(image.shrunk(side, channels) for image in group) for group in groups)
-
-
-def _scaled(unscaled: Classifier) -> tuple[Classifier, HoldoutResult | None, HoldoutResult | None]:
-    """Return the classifier with a fitted temperature and threshold, its result on the hold-out set, and that without.
-
-    The threshold of unknown images is fitted to all images of the hold-out set, whatever they are taken for.
-    """
-    if not any(unscaled.holdout):
-        return unscaled, None, None
-    scored = image_scores(unscaled, unscaled.holdout)
-    threshold = fit_threshold(scored[0].numpy(), unscaled.settings.unknown_loss)
-    temperature = fit_temperature(unscaled.snapshot.scorers[MAIN], *scored)
-    scaled = replace(unscaled, temperature=temperature, threshold=threshold)
-    return scaled, evaluate_scores(scaled, scored), evaluate_scores(unscaled, scored)
 
 
 @dataclass(frozen=True)

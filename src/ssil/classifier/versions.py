@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 from ssil.classifier.model_files import FORMAT, read_checked_json, refuse_special_files, walk, write_checked_json
 from ssil.core.errors import UserError
 from ssil.core.files import LOCK, checksum, locked, temporary
-from ssil.core.model_layout import CURRENT, MODEL, VERSIONS, version_folder
+from ssil.core.model_layout import CURRENT, MODEL, VALIDATED, VERSIONS, version_folder
 
 IMAGES, ONNX = "pictures", "model.onnx"
 EXEMPLARS, HOLDOUT, COUNTED = "exemplars", "quiz", "counted"
@@ -176,6 +176,7 @@ class VersionedDirectory:
                         if description.get(kind):
                             description[kind][label] = []
                     write_checked_json(self.version(number) / MODEL, description)
+                    (self.version(number) / VALIDATED).unlink(missing_ok=True)  # it has features of the images
             self._remove_unused(erased)
 
     def prune(self, keep: int) -> list[int]:

@@ -1,6 +1,6 @@
 """The names of the files of a model directory and of a run directory that more than one room reads."""
 
-CURRENT, MODEL, WEIGHTS = "current.json", "model.json", "weights.safetensors"
+CURRENT, MODEL, WEIGHTS, VALIDATED = "current.json", "model.json", "weights.safetensors", "validated.safetensors"
 VERSIONS = "versions"
 RECORD, CHECKPOINT, STATE = "record.json", "checkpoint", "state.json"
 

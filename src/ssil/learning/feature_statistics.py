@@ -79,6 +79,10 @@ class ClosedForm(Scorer):
     sums: Tensor
     grams: Tensor
     images: Tensor
+    settled: float | None = None
+    """The penalty (or shrinkage) of a copy that `emptied` has made."""
+    _chosen: float | None = None
+    """The penalty that `solve` has used last, if the scorer has one; not saved."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -108,6 +112,20 @@ class ClosedForm(Scorer):
     @abstractmethod
     def solve(self) -> None:
         """Compute from the statistics what `forward` needs."""
+
+    def emptied(self) -> Self:
+        """Return a copy without statistics, whose penalty is the one that `solve` has chosen for these."""
+        copy = deepcopy(self)
+        copy.counts, copy.sums, copy.grams = (rows[:, :0] for rows in (copy.counts, copy.sums, copy.grams))
+        copy.images, copy.settled = torch.zeros_like(copy.images), self._chosen
+        return copy
+
+    def less(self, other: "ClosedForm") -> Self:
+        """Return a copy without the statistics of another one, which were added to these."""
+        copy = deepcopy(self)
+        for name in self.statistics:
+            setattr(copy, name, self.get_buffer(name) - other.get_buffer(name))
+        return copy
 
     def start(self, state: TaskState) -> None:
         """Prepare the first call of `embed`."""

@@ -1,7 +1,7 @@
 """FeCAM: heterogeneous class distributions (Goswami et al., NeurIPS 2023)."""
 
 from functools import partial
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
 import torch
 from pydantic import Field
@@ -62,6 +62,12 @@ class ClassMahalanobis(SharedMahalanobis):
         vectors, pairs = self.embed(output.features), zip(self.weight, self.whitening, strict=True)
         distances = [((vectors - mean) @ root).square().sum(1) for mean, root in pairs]
         return -SCALE / 2 * torch.stack(distances, 1)
+
+    def emptied(self) -> Self:
+        """Return a copy without statistics."""
+        copy = super().emptied()
+        copy.class_grams = copy.class_grams[:0]
+        return copy
 
     def add(self, vectors: Tensor, labels: Tensor, classes: int) -> None:
         """Add to each class's own Gram matrix too."""

@@ -59,8 +59,9 @@ class RandomRidge(ClosedForm):
 
     def solve(self) -> None:
         """H' (G + penalty I)^-1 Q over all images, with the penalty that suits those that were held back."""
-        found, penalty = self.sums_of(), self.penalty or best_penalty(self.sums_of(0), self.sums_of(1))
-        penalised = found.gram + penalty * torch.eye(self.width).to(found.gram)
+        self._chosen = self.penalty or self.settled or best_penalty(self.sums_of(0), self.sums_of(1))
+        found = self.sums_of()
+        penalised = found.gram + self._chosen * torch.eye(self.width).to(found.gram)
         self.weight = torch.cholesky_solve(found.sums.T, torch.linalg.cholesky(penalised)).T.to(self.weight)
 
 

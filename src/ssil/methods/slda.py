@@ -34,9 +34,9 @@ class LinearDiscriminants(LinearClosedForm):
 
     def solve(self) -> None:
         """Invert the covariance of all images, shrunk as is likeliest for the images that were held back."""
-        chosen = self.shrinkage or likeliest_shrinkage(self.sums_of(0), self.sums_of(1))
+        self._chosen = self.shrinkage or self.settled or likeliest_shrinkage(self.sums_of(0), self.sums_of(1))
         found = self.sums_of()
-        self.set_linear(found.means, torch.linalg.cholesky(shrunk(found.covariance(), chosen)))
+        self.set_linear(found.means, torch.linalg.cholesky(shrunk(found.covariance(), self._chosen)))
 
 
 @register()
