@@ -66,11 +66,19 @@ def test_the_reported_accuracy_is_that_of_a_classifier_that_has_not_seen_the_ima
     second = learnt("slda", labelled_images(["dog"]), first.classifier)
     judged = without_holdout(second.classifier)
     images, labels = image_scores(judged, second.classifier.holdout)
+    found = evaluate(second.classifier, second.classifier.holdout)
+    assert found
+    assert sum(one.correct for one in found.classes.values()) == int((images.argmax(1) == labels).sum())
     assert second.after
-    assert sum(one.correct for one in second.after.classes.values()) == int((images.argmax(1) == labels).sum())
-    assert second.before == first.after
-    assert evaluate(second.classifier) == second.after
-    assert evaluate(with_holdout(judged)) == second.after
+    assert second.after.cross_validated
+    assert {name: one.total for name, one in second.after.classes.items()} == dict.fromkeys([*NAMES, "dog"], 10)
+    assert second.before
+    assert first.after
+    assert second.before.classes == first.after.classes
+    for classifier in (second.classifier, with_holdout(judged)):
+        again = evaluate(classifier)
+        assert again
+        assert (again.classes, again.groups) == (second.after.classes, second.after.groups)
 
 
 def test_a_method_that_trains_is_left_alone() -> None:

@@ -89,6 +89,7 @@ def update_page(report: UpdateReport) -> str:
         report=report,
         version=__version__,
         overall=together(report.after, report.names),
+        interval=report.after.interval(report.names) if report.after else None,
         parts=[*_parts(report)],
         groups=groups,
         pairs=pairs[:PAIRS],

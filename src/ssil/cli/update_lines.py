@@ -35,12 +35,14 @@ def _figures(report: "UpdateReport") -> Iterator[str]:
     from ssil.classifier.update_report import together
 
     overall = together(report.after, report.names)
-    if overall.interval is None:
+    interval = report.after.interval(report.names) if report.after else None
+    if interval is None:
         yield "how much it recognises is not known: no image was kept back to try it"
         return
-    low, high = (round(end) for end in overall.interval)
+    low, high = (round(end) for end in interval)
     tried = f"(probably {low} to {high}), tried on {overall.total}"
     yield f"recognises {overall.percent:.0f} of 100 images like these {tried}"
+    yield "  images from another place or another day may do worse: see ssil test"
     if report.old and report.before:
         old, new = (together(report.after, names) for names in (report.old, report.new))
         was = f"{_of_100(together(report.before, report.old))} before the update, " if report.before else ""

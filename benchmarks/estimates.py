@@ -1,0 +1,145 @@
+"""How near the accuracy that `ssil learn` tells is to that on test images, after each update of the default.
+
+python benchmarks/estimates.py FOLDER --out NEW.csv [--sizes 20,5,1,10,20,25] [--seeds 0]
+python benchmarks/estimates.py --table NEW.csv
+
+FOLDER has train/ and test/ with one sub-folder per class. Classes arrive in an order that the seed draws, as many in
+each update as `--sizes` says; the fourth update brings more images of two known classes too: a third of their images
+is kept back for it. After each update, the accuracy that is told (by cross-validation, with its 95 % interval), that on
+the hold-out set, and that on all test images of the classes so far are written. The table ends with the mean absolute
+difference and the share of updates whose interval contains the accuracy on test images.
+"""
+
+import argparse
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from random import Random
+from statistics import fmean
+from typing import NamedTuple
+
+from frozen_updates import WEIGHTS
+from growing import add, numbers, read
+from ssil.classifier.classifier_settings import make_settings, with_start_settings, with_weights_settings
+from ssil.classifier.feature_extraction import trained_network
+from ssil.classifier.holdout import evaluate, evaluate_scores, image_scores
+from ssil.classifier.image_file import ImageFile
+from ssil.classifier.images import load_images
+from ssil.classifier.prediction import Classifier
+from ssil.classifier.update import update
+from ssil.nn.first_weights import read_first_weights
+
+MORE = 3
+"""The update, counted from 0, that brings more images of two known classes."""
+
+Groups = dict[str, list[ImageFile]]
+
+
+class Row(NamedTuple):
+    """An update, and accuracies after it in percent."""
+
+    data: str
+    seed: int
+    update: int
+    classes: int
+    told: float
+    low: float
+    high: float
+    holdout: float
+    truth: float
+    images: int
+    """On which the truth was measured."""
+
+
+def images_of(folder: Path) -> Groups:
+    """The images of each class, with the features that the default computes."""
+    pairs = load_images(str(folder))[0]
+    own = make_settings(with_weights_settings(with_start_settings({}, None, scratch=False)[0], WEIGHTS))
+    network = trained_network(own, None, read_first_weights(WEIGHTS))
+    (found,) = network.with_features([[image for image, _ in pairs]])
+    groups: Groups = {}
+    for image, (_, name) in zip(found, pairs, strict=True):
+        groups.setdefault(name, []).append(image)
+    return groups
+
+
+def arrivals(train: Groups, sizes: Sequence[int], seed: int) -> Iterator[list[tuple[ImageFile, str]]]:
+    """What each update brings."""
+    random = Random(seed)
+    names = random.sample(sorted(train), sum(sizes))
+    late = {name: len(train[name]) * 2 // 3 for name in names[:2]} if len(sizes) > MORE else {}
+    for number, size in enumerate(sizes):
+        start = sum(sizes[:number])
+        own = [(image, name) for name in names[start : start + size] for image in train[name][: late.get(name)]]
+        more = [(image, name) for name, count in late.items() for image in train[name][count:]]
+        yield own + (more if number == MORE else [])
+
+
+def follow(data: str, train: Groups, test: Groups, sizes: Sequence[int], seed: int) -> Iterator[Row]:
+    """Learn, and compare after each update."""
+    own = make_settings(with_weights_settings(with_start_settings({"seed": seed}, None, scratch=False)[0], WEIGHTS))
+    classifier: Classifier | None = None
+    for number, arrived in enumerate(arrivals(train, sizes, seed), 1):
+        result = update(classifier, own, arrived, init=None if classifier else read_first_weights(WEIGHTS))
+        classifier, names = result.classifier, result.classifier.classes.names
+        held = evaluate(classifier, classifier.holdout)
+        truth = evaluate_final(classifier, test)
+        assert result.after
+        assert held
+        told, interval = result.after.accuracy(names), result.after.interval(names)
+        assert told is not None
+        assert interval
+        yield Row(data, seed, number, len(names), told, *interval, held.accuracy(names) or 0.0, *truth)
+
+
+def evaluate_final(classifier: Classifier, test: Groups) -> tuple[float, int]:
+    """The accuracy of the classifier that predicts on all test images of its classes, and their number."""
+    names = classifier.classes.names
+    found = evaluate_scores(classifier, image_scores(classifier, tuple(tuple(test[name]) for name in names)))
+    total = found.result(names)
+    return total.percent or 0.0, total.total
+
+
+def table(rows: Sequence[Row]) -> Iterator[str]:
+    """Markdown: a line for each update."""
+    yield "| data | seed | update | classes | told | 95 % interval | hold-out set | test | difference | covered |"
+    yield "|---|---|---|---|---|---|---|---|---|---|"
+    for row in rows:
+        covered = row.low <= row.truth <= row.high
+        cells = [row.data, row.seed, row.update, row.classes, f"{row.told:.1f}", f"{row.low:.0f} to {row.high:.0f}"]
+        cells += [f"{row.holdout:.1f}", f"{row.truth:.1f}", f"{row.told - row.truth:+.1f}", "yes" if covered else "no"]
+        yield f"| {' | '.join(map(str, cells))} |"
+    yield ""
+    for data in dict.fromkeys(row.data for row in rows):
+        own = [row for row in rows if row.data == data]
+        told, held = (fmean(abs(value - row.truth) for row, value in pairs(own, name)) for name in ("told", "holdout"))
+        inside = sum(row.low <= row.truth <= row.high for row in own)
+        yield f"{data}: mean absolute difference {told:.1f} points ({held:.1f} by the hold-out set); the interval "
+        yield f"contains the accuracy on test images in {inside} of {len(own)} updates."
+
+
+def pairs(rows: Sequence[Row], name: str) -> list[tuple[Row, float]]:
+    """Each row with one of its numbers."""
+    return [(row, getattr(row, name)) for row in rows]
+
+
+def main() -> None:
+    """Measure, or show the table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", nargs="?", type=Path)
+    parser.add_argument("--table", type=Path)
+    parser.add_argument("--out", type=Path)
+    parser.add_argument("--sizes", type=numbers, default=[20, 5, 1, 10, 20, 25])
+    parser.add_argument("--seeds", type=numbers, default=[0])
+    asked = parser.parse_args()
+    if asked.table:
+        print("\n".join(table(read(asked.table, Row))))
+        return
+    train, test = (images_of(asked.folder / part) for part in ("train", "test"))
+    for seed in asked.seeds:
+        for row in follow(asked.folder.resolve().name, train, test, asked.sizes, seed):
+            print(row, flush=True)
+            add(asked.out, [row])
+
+
+if __name__ == "__main__":
+    main()
