@@ -4,8 +4,9 @@ from dataclasses import replace
 
 import pytest
 
+from ssil.classifier.accuracy import ClassResult
 from ssil.classifier.advice.advise import Advice, AlikePair, ConfusedPair, NeededImages, Suspect
-from ssil.classifier.holdout import ClassResult, HoldoutResult
+from ssil.classifier.holdout import HoldoutResult
 from ssil.classifier.image_file import ImageFile
 from ssil.classifier.update import update
 from ssil.classifier.update_report import UpdateReport
