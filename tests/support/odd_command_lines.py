@@ -245,6 +245,12 @@ GRAMMARS: dict[str, Grammar] = {
         },
         always=TRUSTED,
     ),
+    "studio": Grammar(
+        (first("model", INPUTS),),
+        usual={"--port": "70000", "--no-browser": None},  # the port is refused: otherwise it would serve
+        options={"--port": ["nan", "-1", "65536", "1e400", "x", "", "9" * 5_000]},
+        always=TRUSTED,
+    ),
     "weights": Grammar((["efficientnet_lite0", *TEXTS],), options={"--json": FLAG}),
     "demo": Grammar(options={"--out": ["notes.txt", "notes.txt/x", "a" * 300, "x/" * 3_000]}),
     "protocols": Grammar(options={"--json": FLAG}),

@@ -17,6 +17,8 @@ from ssil.core.model_layout import CURRENT, MODEL, VALIDATED, VERSIONS, version_
 IMAGES, ONNX = "pictures", "model.onnx"
 EXEMPLARS, HOLDOUT, COUNTED = "exemplars", "quiz", "counted"
 """The keys in model.json of both kinds of kept images, and of the checksums of images that were counted."""
+STAGING = "staging"
+"""The folder of images that wait to be learnt, see `ssil studio`; it may exist before there is a model."""
 THRESHOLD = "unknown_below"
 """The key in model.json of the threshold of unknown images."""
 UNFINISHED = (f".{CURRENT}.part", f"{VERSIONS}/.*.part", f"{VERSIONS}/*/.*.part")
@@ -58,7 +60,7 @@ class VersionedDirectory:
         """
         refuse_special_files(self.folder)
         found = self.folder.exists()
-        with locked(self.folder, "model", self._is_model_directory()):
+        with locked(self.folder, "model", self.is_model_directory()):
             try:
                 yield
             finally:
@@ -67,11 +69,11 @@ class VersionedDirectory:
                 if not found and not any(entry.name != LOCK and entry.is_file() for entry in walk(self.folder)):
                     shutil.rmtree(self.folder, ignore_errors=True)
 
-    def _is_model_directory(self) -> bool:
-        """Whether there is a model, nothing at all, or what a killed first update leaves."""
+    def is_model_directory(self) -> bool:
+        """Whether there is a model, nothing but images that wait, or what a killed first update leaves."""
         found = {path.name for path in self.folder.iterdir()} if self.folder.is_dir() else set()
-        begun = LOCK in found and found <= {LOCK, VERSIONS, IMAGES, f".{CURRENT}.part"}
-        return self.exists or begun or not found
+        begun = LOCK in found and found <= {LOCK, VERSIONS, IMAGES, STAGING, f".{CURRENT}.part"}
+        return self.exists or begun or found <= {STAGING}
 
     def numbers(self) -> list[int]:
         """Return the numbers of the versions that are kept."""

@@ -41,6 +41,7 @@ COMMANDS = {
         "forget": "Remove a class from a model, and erase its images.",
         "prune": "Remove a model's old versions, and the images that only they use.",
         "export": "Write a model as an ONNX file, for other programs.",
+        "studio": "Open a model in the browser: add photos, learn, try, take back.",
         "serve": "Predict over HTTP, for other programs.",
     },
     "Experiments": {

@@ -1,10 +1,11 @@
 """`ssil history`: a model's versions."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from cyclopts import App
 
+from ssil.classifier.version_changes import describe_change
 from ssil.cli.terminal import Json, Model, console, json_line, plain, table
 
 app = App(
@@ -32,7 +33,7 @@ def history(model: Model, /, *, json: Json = False) -> None:
         label = f"{number} (current)" if number == current else str(number)
         when, images = (str(entry.get(name) or "-") for name in ("time", "pictures"))
         old = " → ".join(_whole(entry.get(name)) for name in ("old_before", "old_after") if entry.get(name) is not None)
-        what = f"{_origin(number, entry)}{_change(entry)}"
+        what = f"{_origin(number, entry)}{describe_change(entry)}"
         minute = when[:16].replace("T", " ")
         shown.add_row(label, plain(minute), plain(what), plain(images), old or "-", _whole(entry.get("new_after")))
     screen = console()
@@ -57,27 +58,3 @@ def _origin(number: int, entry: Mapping[str, Any]) -> str:
     """
     parent = entry.get("parent")
     return f"from {parent}: " if parent not in (None, number - 1) else ""
-
-
-def _change(entry: Mapping[str, Any]) -> str:
-    """Describe a change of the model in a few words.
-
-    >>> _change({"error": "model: it is damaged"})
-    'model: it is damaged'
-    >>> _change({"new": ["ant", "bee"], "more": ["cat"]})
-    '+ ant, bee; more of cat'
-    >>> _change({"forgotten": "ant"}), _change({"renamed": ["ant", "emu"]})
-    ('forgot ant', 'ant is now emu')
-    """
-    if "error" in entry:
-        return str(entry["error"])
-    if "forgotten" in entry:
-        return f"forgot {entry['forgotten']}"
-    if "renamed" in entry:
-        return " is now ".join(entry["renamed"])
-    parts = (f"{words}{_few(entry[kind])}" for kind, words in (("new", "+ "), ("more", "more of ")) if entry.get(kind))
-    return "; ".join(parts)
-
-
-def _few(names: Sequence[str], most: int = 3) -> str:
-    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")

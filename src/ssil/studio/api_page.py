@@ -1,17 +1,9 @@
 """The page that describes the routes: made from the OpenAPI schema, without scripts, so that it fetches nothing."""
 
 from collections.abc import Mapping
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
-
-TEMPLATES: Final = Environment(
-    loader=PackageLoader("ssil.studio"),
-    autoescape=True,
-    undefined=StrictUndefined,
-    trim_blocks=True,
-    lstrip_blocks=True,
-)
+from ssil.studio.page_templates import rendered
 
 
 class Operation(NamedTuple):
@@ -43,5 +35,4 @@ def operations(schema: Mapping[str, Any]) -> list[Operation]:
 
 def api_page(schema: Mapping[str, Any], address: str) -> str:
     """Return the page as HTML."""
-    page = TEMPLATES.get_template("api.html")
-    return page.render(title=schema["info"]["title"], operations=operations(schema), address=address)
+    return rendered("api.html", title=schema["info"]["title"], operations=operations(schema), address=address)

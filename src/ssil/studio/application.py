@@ -2,7 +2,7 @@
 
 import asyncio
 import socket
-from collections.abc import AsyncIterator, Collection
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,13 +20,17 @@ from ssil.core.errors import UserError
 from ssil.studio.access import Access, Guard
 from ssil.studio.api_page import api_page
 from ssil.studio.batching import Batcher
+from ssil.studio.learning_jobs import LearningJobs
 from ssil.studio.live_model import LiveModel
+from ssil.studio.page_routes import Studio, page_routes
+from ssil.studio.photo_routes import PhotoService, photo_routes
 from ssil.studio.prediction_api import PredictionService, prediction_routes
 from ssil.studio.server_metrics import Measured, ServerMetrics
+from ssil.studio.staging import Staging
 
 CONNECTIONS = 512
 """At a time; more are told to come again."""
-GRACE = 10
+GRACE = 5
 """Seconds that running requests are given when the server ends."""
 BACKLOG = 1024
 
@@ -40,32 +44,56 @@ class ServerSettings:
     most_images: int = 64
     """Of one request."""
     threads: int | None = None
-    trusted: Collection[str] = ()
+    trusted: Sequence[str] = ()
 
 
 def prediction_server(settings: ServerSettings) -> ASGIApp:
     """Return the application of `ssil serve`; raise UserError if there is no model."""
     VersionedDirectory(settings.model).current()
+    service, app = _prediction_application(settings, "ssil serve")
+
+    @app.get("/", include_in_schema=False)
+    async def root() -> RedirectResponse:
+        return RedirectResponse("/docs")
+
+    return Measured(Guard(app, settings.access), service.metrics)
+
+
+def studio_server(settings: ServerSettings) -> ASGIApp:
+    """Return the application of `ssil studio`, whose model may have to be made yet: the same, and pages."""
+    _refuse_other_directory(settings.model)
+    Staging(settings.model).create()
+    service, app = _prediction_application(settings, "ssil studio")
+    jobs = LearningJobs(settings.model, settings.trusted)
+    photos = PhotoService(settings.model, jobs, settings.most_images)
+    app.include_router(photo_routes(photos))
+    app.include_router(page_routes(Studio(settings.model, photos, jobs, service, settings.trusted)))
+    return Measured(Guard(app, settings.access), service.metrics)
+
+
+def _refuse_other_directory(folder: Path) -> None:
+    """Raise UserError if a folder holds something else than a model."""
+    if folder.exists() and not (folder.is_dir() and VersionedDirectory(folder).is_model_directory()):
+        raise UserError(f"model: {folder} is not empty and holds no model; give a new directory")
+
+
+def _prediction_application(settings: ServerSettings, title: str) -> tuple[PredictionService, FastAPI]:
+    """Return an application with the routes for programs, which follows the model while it runs."""
     live = LiveModel(settings.model, settings.trusted, settings.threads)
     batcher = Batcher()
-    metrics = ServerMetrics(live, batcher)
-    app = _application(live, batcher)
-    app.include_router(prediction_routes(PredictionService(live, batcher, metrics, settings.most_images)))
-
+    service = PredictionService(live, batcher, ServerMetrics(live, batcher), settings.most_images)
+    app = _application(live, batcher, title)
+    app.include_router(prediction_routes(service))
     app.mount("/static", StaticFiles(packages=[("ssil.studio", "static")]))
 
     @app.get("/docs", include_in_schema=False)
     async def docs(request: Request) -> HTMLResponse:
         return HTMLResponse(api_page(app.openapi(), str(request.base_url).rstrip("/")))
 
-    @app.get("/", include_in_schema=False)
-    async def root() -> RedirectResponse:
-        return RedirectResponse("/docs")
-
-    return Measured(Guard(app, settings.access), metrics)
+    return service, app
 
 
-def _application(live: LiveModel, batcher: Batcher) -> FastAPI:
+def _application(live: LiveModel, batcher: Batcher, title: str) -> FastAPI:
     """Return an application without routes, which follows the model and computes batches while it runs."""
 
     @asynccontextmanager
@@ -76,7 +104,7 @@ def _application(live: LiveModel, batcher: Batcher) -> FastAPI:
             task.cancel()
 
     return FastAPI(
-        title="ssil serve",
+        title=title,
         version=__version__,
         summary="An image classifier that keeps learning.",
         docs_url=None,  # FastAPI's own page would fetch its scripts from the internet

@@ -1,0 +1,119 @@
+"""The process that learns for the studio: the same `publish_update` as `ssil learn`, with a log in place of a terminal.
+
+Call it as `python -m ssil.studio.learner MODEL JOB [TRUSTED...]`. It is the only module here that imports torch, and
+no other module imports it.
+"""
+
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ssil.classifier.accuracy import wilson
+from ssil.core.errors import RefusedError, UserError
+from ssil.core.files import write_json
+from ssil.studio.learning_jobs import CANCEL, RESULT, Job
+
+if TYPE_CHECKING:
+    from ssil.classifier.publish_update import PublishedUpdate
+    from ssil.learning.task import Progress, ProgressReport
+
+SECONDS = 0.2
+"""Between two looks for a request to cancel, and between two lines of the log."""
+CANCELLED = "the update was cancelled; the model is as it was, and your photos are still here"
+
+
+class ProgressLog:
+    """Appends progress to a job's log, a few times per second at most."""
+
+    def __init__(self, job: Job) -> None:
+        self.job, self._last = job, 0.0
+
+    def reading(self, done: int, files: int) -> None:
+        """Note how many images were read."""
+        self._note("reading", done / max(files, 1))
+
+    def learning(self, _: "Progress", report: "ProgressReport") -> None:
+        """Note how much was learnt."""
+        self._note("learning", report.done)
+
+    def _note(self, stage: str, done: float) -> None:
+        if time.monotonic() - self._last >= SECONDS:
+            self._last = time.monotonic()
+            self.job.append("progress", stage=stage, done=round(done, 4))
+
+
+def learn(model: Path, job: Job, trusted: Sequence[str]) -> None:
+    """Carry out an update, and append to the log how it ended."""
+    threading.Thread(target=_watch_for_cancel, args=(job.folder / CANCEL,), daemon=True).start()
+    try:
+        from ssil.classifier.publish_update import publish_update  # imports torch
+        from ssil.learning.execution import keep_freed_memory
+
+        keep_freed_memory()
+        log = ProgressLog(job)
+        published = publish_update(
+            model, str(job.table), {}, trusted=trusted, on_progress=log.reading, observer=log.learning
+        )
+        write_json(job.folder / RESULT, _result(published))
+        job.append("done", version=published.version.number)
+    except KeyboardInterrupt:
+        job.append("cancelled", reason=CANCELLED)
+    except (UserError, RefusedError) as error:
+        job.append("failed", reason=str(error))
+    except BaseException as error:
+        job.append(
+            "failed", reason=f"something unforeseen happened ({type(error).__name__}); see {job.folder}/output.txt"
+        )
+        raise
+
+
+def _watch_for_cancel(path: Path) -> None:
+    """Interrupt the main thread once a file exists."""
+    while not path.exists():
+        time.sleep(SECONDS)
+    os.kill(os.getpid(), signal.SIGINT)
+
+
+def _result(published: "PublishedUpdate") -> dict[str, Any]:
+    """Return what the page of an update shows."""
+    update, entry = published.update, published.version.history[-1]
+    before = update.before.classes if update.before else {}
+    after = update.after.classes if update.after else {}
+    names = published.version.classifier.classes.names
+    return {
+        "version": published.version.number,
+        "parent": entry["parent"],
+        "seconds": entry["seconds"],
+        "images": entry["pictures"],
+        "old_before": entry["old_before"],
+        "old_after": entry["old_after"],
+        "new_after": entry["new_after"],
+        "classes": [_row(name, name in update.known_classes, before, after) for name in names],
+        "remarks": [f"{remark.path}: {remark.reason}" for remark in published.remarks],
+    }
+
+
+def _row(
+    name: str, known: bool, before: Mapping[str, tuple[int, int]], after: Mapping[str, tuple[int, int]]
+) -> dict[str, Any]:
+    was, now = _numbers(before.get(name) if known else None), _numbers(after.get(name))
+    change = now["percent"] - was["percent"] if was and now else None
+    return {"name": name, "known": known, "before": was, "after": now, "change": change}
+
+
+def _numbers(result: tuple[int, int] | None) -> dict[str, Any] | None:
+    if not result or not result[1]:
+        return None
+    correct, total = result
+    low, high = wilson(correct / total, total)
+    return {"correct": correct, "total": total, "percent": 100 * correct / total, "low": low, "high": high}
+
+
+if __name__ == "__main__":
+    _model, _folder, *_trusted = sys.argv[1:]
+    learn(Path(_model), Job(int(Path(_folder).name), Path(_folder)), _trusted)

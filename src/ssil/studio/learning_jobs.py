@@ -1,0 +1,183 @@
+"""Updates in processes of their own: started, followed and cancelled by files alone.
+
+A job is a folder, `MODEL/staging/jobs/0001`, with the table of its images, the log that its process appends to, and a
+lock that the process holds as long as it lives. So a server that is started anew finds a running job as it is. Whether
+the update was published is read from the model's history, the only place that can't be wrong.
+"""
+
+import csv
+import fcntl
+import json
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from io import StringIO
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+from ssil.classifier.versions import VersionedDirectory
+from ssil.core.errors import UserError
+from ssil.core.files import LOCK, append_line, create_folder, write_atomic
+from ssil.data.image_index import as_utf8
+from ssil.studio.staging import Staging
+
+JOBS, TABLE, LOG, RESULT, CANCEL, OUTPUT = "jobs", "images.csv", "log.jsonl", "result.json", "cancel", "output.txt"
+KEPT_JOBS = 20
+"""Of which the logs are kept."""
+ENDS = ("done", "failed", "cancelled")
+"""The events that end a log."""
+
+JobState = Literal["running", "done", "failed", "cancelled", "stopped"]
+"""`stopped`: the process was killed, and nothing was changed."""
+
+
+class Job(NamedTuple):
+    """An update that was begun."""
+
+    number: int
+    folder: Path
+
+    @property
+    def table(self) -> Path:
+        """The table of its images."""
+        return self.folder / TABLE
+
+    def append(self, event: str, **facts: Any) -> None:
+        """Append an event to the log."""
+        append_line(self.folder / LOG, json.dumps({"event": event, "time": round(time.time(), 2), **facts}))
+
+    def events(self, after: int = 0) -> list[tuple[int, dict[str, Any]]]:
+        """Return the events behind the first `after` ones, numbered from 1; a line that is half written is left out."""
+        try:
+            lines = (self.folder / LOG).read_bytes().split(b"\n")[:-1]
+        except FileNotFoundError:
+            return []
+        return [(number, json.loads(line)) for number, line in enumerate(lines, 1) if number > after]
+
+    def result(self) -> dict[str, Any] | None:
+        """Return what the update has done to each class; None if it is not known."""
+        with suppress(OSError, ValueError):
+            return dict(json.loads((self.folder / RESULT).read_bytes()))
+        return None
+
+    def is_running(self) -> bool:
+        """Return whether its process lives."""
+        try:
+            with (self.folder / LOCK).open("rb") as file:
+                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)  # shared: others may look too
+        except BlockingIOError:
+            return True
+        except OSError:
+            return False
+        return False
+
+    def cancel(self) -> None:
+        """Ask the process to stop; it looks a few times per second."""
+        write_atomic(self.folder / CANCEL, b"")
+
+
+class LearningJobs:
+    """The jobs of a model directory."""
+
+    def __init__(self, model: Path, trusted: Sequence[str] = ()) -> None:
+        self.model, self.staging, self._trusted = model, Staging(model), trusted
+        self.process: subprocess.Popen[bytes] | None = None
+        """The process that was started last."""
+
+    def all(self) -> list[Job]:
+        """Return all jobs, the oldest first."""
+        folders = [path for path in (self.staging.folder / JOBS).glob("*") if path.name.isdecimal()]
+        return sorted(Job(int(path.name), path) for path in folders)
+
+    def find(self, number: int) -> Job | None:
+        """Return a job by its number."""
+        return next((job for job in self.all() if job.number == number), None)
+
+    def running(self) -> Job | None:
+        """Return the job whose process lives, if there is one."""
+        return next((job for job in reversed(self.all()) if job.is_running()), None)
+
+    def start(self) -> Job:
+        """Begin to learn all images that wait; raise UserError if there are none, or a job is running."""
+        if self.running():
+            raise UserError("learn: an update is running already; wait for its end, or cancel it")
+        images = [*self.staging]
+        if not images:
+            raise UserError("learn: there are no new photos; add some first")
+        self._remove_old()
+        self.staging.clear_removed()
+        job = self._new_job()
+        rows = [(os.path.relpath(image.path, job.folder), image.class_name) for image in images]
+        write_atomic(job.table, _table(rows))
+        job.append("progress", stage="starting", done=0.0)
+        self._launch(job)
+        return job
+
+    def state(self, job: Job) -> JobState:
+        """Return what became of a job; the images of one that was published wait no longer."""
+        if job.is_running():
+            return "running"
+        if self.published_version(job):
+            self.forget_images(job)
+            return "done"
+        last = [facts["event"] for _, facts in job.events()][-1:]
+        return last[0] if last and last[0] in ENDS[1:] else "stopped"
+
+    def published_version(self, job: Job) -> int | None:
+        """Return the version that a job has made; None if it has made none."""
+        directory = VersionedDirectory(self.model)
+        for number in reversed(directory.numbers()):
+            if directory.last_entry(number).get("images") == as_utf8(str(job.table)):
+                return number
+        return None
+
+    def forget_images(self, job: Job) -> None:
+        """Remove the images of a published job from the staging area."""
+        with suppress(FileNotFoundError), job.table.open(encoding="utf-8", newline="") as file:
+            for row in csv.DictReader(file):
+                if image := self.staging.find(Path(row["path"]).stem):
+                    self.staging.erase(image)
+            job.table.rename(job.table.with_suffix(".learnt.csv"))
+
+    def _new_job(self) -> Job:
+        number = max((job.number for job in self.all()), default=0) + 1
+        folder = self.staging.folder / JOBS / f"{number:04d}"
+        create_folder(folder)
+        return Job(number, folder)
+
+    def _launch(self, job: Job) -> None:
+        """Start the process, which inherits the lock: it is held from now until the process ends, however it ends."""
+        words = [sys.executable, "-m", "ssil.studio.learner", str(self.model), str(job.folder), *self._trusted]
+        with (job.folder / LOCK).open("wb") as lock, (job.folder / OUTPUT).open("wb") as output:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            self.process = subprocess.Popen(
+                words,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                pass_fds=[lock.fileno()],
+                start_new_session=True,
+            )
+        threading.Thread(target=self.process.wait, daemon=True).start()  # so that no dead process is left
+
+    def _remove_old(self) -> None:
+        for job in self.all()[: -KEPT_JOBS + 1]:
+            for path in job.folder.iterdir():
+                path.unlink()
+            job.folder.rmdir()
+
+
+def _table(rows: Sequence[tuple[str, str]]) -> bytes:
+    text = StringIO(newline="")
+    writer = csv.writer(text)
+    writer.writerows([("path", "label"), *rows])
+    return text.getvalue().encode()
+
+
+def class_rows(result: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the classes of a result, those that lost most first, then in order of arrival."""
+    return sorted(result["classes"], key=lambda row: min(0.0, row["change"] or 0.0))

@@ -1,0 +1,51 @@
+"""The templates of pages, and the texts that several of them use."""
+
+from typing import Any, Final
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from ssil.core import __version__
+
+TEMPLATES: Final = Environment(
+    loader=PackageLoader("ssil.studio"),
+    autoescape=True,
+    undefined=StrictUndefined,
+    trim_blocks=True,
+    lstrip_blocks=True,
+)
+
+
+def rendered(template: str, **values: Any) -> str:
+    """Return a page, or a part of one, as HTML; values are escaped."""
+    return TEMPLATES.get_template(template).render(**values)
+
+
+def photos_text(count: int) -> str:
+    """Return a number of photos as text.
+
+    >>> photos_text(1), photos_text(1200)
+    ('1 photo', '1,200 photos')
+    """
+    return f"{count:,} photo{'' if count == 1 else 's'}"
+
+
+def percent_text(value: float | None) -> str:
+    """Return a percentage as text.
+
+    >>> percent_text(66.6), percent_text(None)
+    ('67 %', 'not measured')
+    """
+    return "not measured" if value is None else f"{value:.0f} %"
+
+
+def seconds_text(seconds: float) -> str:
+    """Return a rough duration as text.
+
+    >>> seconds_text(7.2), seconds_text(95), seconds_text(4000)
+    ('10 seconds', '2 minutes', '67 minutes')
+    """
+    return f"{max(5, 5 * round(seconds / 5 + 0.49))} seconds" if seconds < 90 else f"{round(seconds / 60)} minutes"
+
+
+TEMPLATES.filters.update(photos=photos_text, percent=percent_text, seconds=seconds_text)
+TEMPLATES.globals.update(software=__version__)

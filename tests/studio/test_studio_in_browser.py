@@ -1,0 +1,129 @@
+"""The studio in Chromium: from dropped photos to an update, a rollback and an export; and whether all can use it."""
+
+from collections.abc import Iterator
+from io import BytesIO
+from pathlib import Path
+from zipfile import ZipFile
+
+import httpx2
+import pytest
+from playwright.sync_api import Page, expect
+
+import drawn_fruit
+from served import Served, served
+from ssil.classifier.publish_update import publish_update
+from ssil.classifier.versions import VersionedDirectory
+from ssil.studio.learning_jobs import LearningJobs
+from studio_browser import SECONDS, studio_page, violations
+
+OLD, NEW = ("apple", "banana", "orange"), "pear"
+WAIT = 1000 * SECONDS
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("studio")
+    publish_update(root / "fruit", str(drawn_fruit.folder(root / "photos", OLD, 10)), {})
+    return root / "fruit"
+
+
+@pytest.fixture(scope="module")
+def server(model: Path) -> Iterator[Served]:
+    with served(str(model), "--no-browser", command="studio") as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def photos(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of a new class, of which one file is no photo."""
+    root = drawn_fruit.folder(tmp_path_factory.mktemp("more"), [NEW], 6)
+    (root / NEW / "notes.txt").write_text("no photo")
+    return root
+
+
+def predicted(server: Served, name: str) -> bytes:
+    """The scores that matter, to the last bit."""
+    files = {"images": (name, drawn_fruit.jpeg(name, 500))}
+    return httpx2.post(f"{server.address}/predict", headers=server.bearer, files=files).content
+
+
+def add_folder(page: Page, folder: Path) -> None:
+    page.set_input_files("#folder", folder)
+    expect(page.locator("#upload-status")).to_contain_text("added", timeout=WAIT)
+
+
+def sort_by_keys(page: Page) -> None:
+    """Remove a photo, take that back, put it into another class, take that back."""
+    thumbs = page.locator("button.thumb")
+    expect(thumbs).to_have_count(6)
+    thumbs.nth(1).focus()
+    page.keyboard.press("ArrowLeft")
+    expect(thumbs.nth(0)).to_be_focused()
+    page.keyboard.press("Delete")
+    expect(thumbs).to_have_count(5)
+    page.keyboard.press("z")
+    expect(thumbs).to_have_count(6)
+    thumbs.nth(0).focus()
+    page.keyboard.press("1")
+    expect(page.locator(".balance tbody tr").nth(0)).to_contain_text("10 learnt, 1 new")
+    page.keyboard.press("z")
+    expect(page.locator(".balance tbody tr").nth(0)).not_to_contain_text("new")
+
+
+def learn(page: Page) -> None:
+    page.locator("#learn").click()
+    expect(page.locator("h1")).to_have_text("Learning")
+    page.reload()
+    expect(page.locator("h1")).to_contain_text("Learn")
+    expect(page.locator("h1")).to_have_text("Learnt: version 2", timeout=WAIT)
+
+
+def test_from_photos_to_an_update_and_back(server: Served, model: Path, photos: Path) -> None:
+    before = predicted(server, "apple")
+    with studio_page(server) as page:
+        add_folder(page, photos)
+        assert page.locator("#refused li").all_inner_texts() == ["notes.txt: not an image"]
+        expect(page.locator(".balance tbody tr").nth(3)).to_contain_text("not learnt yet")
+        sort_by_keys(page)
+        learn(page)
+        expect(page.locator("tbody tr")).to_have_count(4)
+        page.goto(f"{server.address}/try")
+        page.set_input_files("#tried", {"name": "p.jpg", "mimeType": "image/jpeg", "buffer": drawn_fruit.jpeg(NEW, 77)})
+        expect(page.locator(".answer")).to_have_text(NEW)
+        page.set_input_files("#tried", {"name": "p.jpg", "mimeType": "image/jpeg", "buffer": b"no photo"})
+        expect(page.locator("#prediction .notice")).to_contain_text("not an image")
+        page.click("#camera-button")
+        expect(page.locator("#camera-status")).to_have_text("The camera is on.")
+        page.click("#shoot")
+        expect(page.locator("#prediction tbody tr")).to_have_count(4)
+        page.goto(f"{server.address}/history")
+        page.click("text=Check the ONNX file")
+        expect(page.locator("#check")).to_contain_text("names the same class", timeout=WAIT)
+        with page.expect_download() as download:
+            page.click("text=Download ONNX")
+        onnx = VersionedDirectory(model).version(2) / "model.onnx"
+        assert Path(download.value.path()).read_bytes() == onnx.read_bytes()
+        assert predicted(server, "apple") != before
+        page.click("text=Go on with version 1")
+        expect(page.locator(".card.current h2")).to_contain_text("Version 1", timeout=WAIT)
+    assert predicted(server, "apple") == before
+
+
+def test_the_zip_is_the_model(server: Served, tmp_path: Path) -> None:
+    answer = httpx2.get(f"{server.address}/export/model.zip", headers=server.bearer, timeout=SECONDS)
+    with ZipFile(BytesIO(answer.content)) as archive:
+        archive.extractall(tmp_path)
+    assert not [*tmp_path.rglob("staging")]
+    assert VersionedDirectory(tmp_path / "fruit").current() >= 1
+
+
+@pytest.mark.parametrize("width", [1280, 360])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_every_page_is_usable(server: Served, model: Path, width: int, scheme: str) -> None:
+    """Nothing that axe finds, and nothing wider than the window."""
+    with studio_page(server, width, bypass_csp=True, color_scheme=scheme, reduced_motion="reduce") as page:
+        updates = [f"/updates/{job.number}" for job in LearningJobs(model).all()]
+        for path in ("/", "/try", "/history", "/help", "/docs", *updates):
+            page.goto(server.address + path)
+            assert violations(page) == []
+            assert page.evaluate("document.documentElement.scrollWidth") <= width

@@ -1,0 +1,42 @@
+"""Chromium with the studio open in it, driven by Playwright; whatever goes wrong in it is listed."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from playwright.sync_api import Page, sync_playwright
+
+import browser
+from served import Served
+
+AXE = Path(__file__).with_name("vendor") / "axe-core-4.14.0.min.js"
+FLAGS = ["--no-sandbox", "--disable-gpu", "--use-fake-device-for-media-stream", "--use-fake-ui-for-media-stream"]
+SECONDS = 120
+
+
+@contextmanager
+def studio_page(server: Served, width: int = 1280, **options: Any) -> Iterator[Page]:
+    """A page that has entered by the address that the command printed; ends with a failure if there was any error."""
+    with sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(executable_path=browser.path(), args=FLAGS)
+        context = chromium.new_context(viewport={"width": width, "height": 900}, **options)
+        page, trouble = context.new_page(), list[str]()
+        page.set_default_timeout(1000 * SECONDS)
+        page.on("console", lambda message: trouble.append(message.text) if message.type == "error" else None)
+        page.on("pageerror", lambda error: trouble.append(str(error)))
+        page.on("requestfailed", lambda request: trouble.append(f"{request.url} {request.failure}"))
+        page.goto(f"{server.address}/enter?token={server.token}")
+        try:
+            yield page
+        finally:
+            chromium.close()
+        found = [one for one in trouble if "ERR_ABORTED" not in one]  # of what a page was fetching when it was left
+        assert found == []
+
+
+def violations(page: Page) -> list[str]:
+    """What axe finds on the page; the context must bypass the page's policy, which lets no other script in."""
+    page.evaluate(AXE.read_text())
+    found = page.evaluate("axe.run(document, {resultTypes: ['violations']})")["violations"]
+    return [f"{one['id']}: {node['html']} {node['failureSummary']}" for one in found for node in one["nodes"]]
