@@ -1,10 +1,12 @@
 """`ssil protocols`, and `ssil run --protocol`."""
 
 import json
+from pathlib import Path
 
 import pytest
 
 from ssil.benchmark.config import RunConfig
+from ssil.benchmark.grid.cells import Cell
 from ssil.cli import app, main
 from ssil.reproduction.field_protocols import PROTOCOLS
 
@@ -81,3 +83,59 @@ def test_what_does_not_fit_is_refused(arguments: list[str], message: str, capsys
     assert main(["run", *arguments]) == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert message in line
+
+
+def test_a_file_of_settings_may_name_a_protocol(
+    tmp_path: Path, resolved: list[RunConfig], capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "mine.toml").write_text('protocol = "cifar100-b0-10"\nmethod = "wa"\nepochs = 20\n')
+    app(["run", str(tmp_path / "mine.toml"), "--memory", "500"])
+    config = resolved[0]
+    assert (config.epochs, config.later_epochs, config.memory, config.method) == (20, 17, 500, "wa")
+    assert capsys.readouterr().err.startswith("protocol cifar100-b0-10, changed, so it can't be compared")
+    app(["run", str(tmp_path / "mine.toml"), "--protocol", "cifar100-b0-5"])
+    assert resolved[1].tasks == 20
+
+
+def test_a_grid_may_name_protocols(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also in the table of one scenario; a method's own schedule is the protocol's."""
+    (tmp_path / "grid.toml").write_text(
+        """
+settings = { epoch_scale = 0.1 }
+[scenarios.ten]
+protocol = "cifar100-b0-10"
+[scenarios.twenty]
+protocol = "cifar100-b0-5"
+memory = 500
+[methods.podnet]
+[methods.mine]
+method = "wa"
+"""
+    )
+    cells: list[Cell] = []
+    monkeypatch.setattr("ssil.cli.grid_display.run_missing", lambda found, *_: cells.extend(found))
+    assert main(["grid", str(tmp_path / "grid.toml"), "--dry-run", "--out", str(tmp_path / "runs")]) == 0
+    assert capsys.readouterr().err.splitlines() == [
+        "protocol cifar100-b0-10, changed, so it can't be compared with published accuracies: 16 of 160 epochs, 16 of "
+        "160 in tasks after the first",
+        "protocol cifar100-b0-5, changed, so it can't be compared with published accuracies: 16 of 160 epochs, 16 of "
+        "160 in tasks after the first; memory 500 (protocol: 2000)",
+        "protocol cifar100-b0-10, changed, so it can't be compared with published accuracies: 20 of 200 epochs, 17 of "
+        "170 in tasks after the first",
+        "protocol cifar100-b0-5, changed, so it can't be compared with published accuracies: 20 of 200 epochs, 17 of "
+        "170 in tasks after the first; memory 500 (protocol: 2000)",
+    ]
+    assert [str(cell.folder) for cell in cells] == ["ten/podnet-0", "twenty/podnet-0", "ten/mine-0", "twenty/mine-0"]
+    configs = [cell.config for cell in cells]
+    assert [(one.tasks, one.memory, one.epochs) for one in configs] == [
+        (10, 2000, 16), (20, 500, 16), (10, 2000, 20), (20, 500, 20)
+    ]  # fmt: skip
+    assert {one.class_order for one in configs} == {"numpy:1993"}
+
+
+def test_an_unknown_protocol_in_a_grid(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "grid.toml").write_text('settings = { protocol = "cifar100-b0-11" }\n[methods.ft]\n')
+    assert main(["grid", str(tmp_path / "grid.toml"), "--dry-run"]) == 2
+    assert capsys.readouterr().err.startswith("error: protocol: 'cifar100-b0-11' is not known; did you mean")

@@ -1,13 +1,16 @@
 """Interactive figures hold the records' numbers, and names as text."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 
 from report_runs import run
 from ssil.benchmark.record import summarise
 from ssil.reporting import plotly_figures as figures
+from ssil.reporting import plotly_maps
 from ssil.reporting.figures.illustrations import LOSSES, descend, imbalanced_stream
-from ssil.reporting.sections import Section, sections
+from ssil.reporting.sections import AccuracyBand, Section, sections
 
 
 @pytest.fixture
@@ -27,6 +30,21 @@ def test_curves_have_a_mean_and_a_band_over_seeds(section: Section) -> None:
     assert (ft.line.color, ft.line.dash, ft.marker.symbol) != (ssil.line.color, ssil.line.dash, ssil.marker.symbol)
 
 
+def test_bands_stay_within_percentages() -> None:
+    (section,) = sections([run("ft", (100, 60, 0)), run("ft", (90, 20, 9), seed=1)])
+    band, _ = figures.accuracy_curves(section, "top1").data
+    assert max(band.y) == 100
+    assert min(band.y) == 0
+
+
+def test_published_averages_stand_behind_the_curves(section: Section) -> None:
+    published = replace(section, published={"ssil": AccuracyBand(60.0, 65.5, "by others")})
+    box, ssil, *_ = figures.accuracy_curves(published, "top1").data
+    assert (set(box.x), set(box.y)) == ({2, 6}, {60.0, 65.5})
+    assert box.legendgroup == ssil.legendgroup
+    assert len(figures.accuracy_curves(published, "top5").data) == len(figures.accuracy_curves(section, "top5").data)
+
+
 def test_the_newest_share_begins_with_the_second_task(section: Section) -> None:
     *_, ft, fair = figures.newest_shares(section).data
     assert list(ft.y) == [75, 75]
@@ -43,11 +61,11 @@ def test_bars_have_deviations_and_numbers(section: Section) -> None:
 
 def test_heat_maps(section: Section) -> None:
     ft = section.variants[1]
-    (accuracy,) = figures.accuracy_by_task(ft).data
+    (accuracy,) = plotly_maps.accuracy_by_task(ft).data
     assert [list(row) for row in accuracy.z] == [[85, None, None], [55, 55, None], [30, 30, 30]]
-    (confusion,) = figures.task_confusion(ft).data
+    (confusion,) = plotly_maps.task_confusion(ft).data
     assert [list(row) for row in confusion.z] == [[25, 0, 75], [0, 50, 50], [0, 0, 100]]
-    (teacher,) = figures.teacher_predictions(ft).data
+    (teacher,) = plotly_maps.teacher_predictions(ft).data
     assert [list(row) for row in teacher.z] == [[100, None], [25, 75]]
     assert list(teacher.y) == [2, 3]
 

@@ -9,7 +9,7 @@ import pytest
 
 from report_runs import TRAINING, run
 from ssil.benchmark.results import Run
-from ssil.reporting.plotly_figures import replay_sizes
+from ssil.reporting.plotly_maps import replay_sizes
 from ssil.reporting.report_page import page, replay_tables, tables
 from ssil.reporting.sections import sections
 

@@ -167,6 +167,12 @@ def numbers(text: str) -> list[str]:
     return text.removesuffix(",").split(",") if text else []
 
 
+def chosen_protocol(file: Path | None, protocol: str | None) -> str | None:
+    """Return the protocol that a command line names, or else its file of settings."""
+    stated = read_toml(file).get("protocol") if file and not protocol else None
+    return protocol if stated is None else str(stated)
+
+
 def resolve(
     file: Path | None, scenario: str | None, flags: Mapping[str, Any], protocol: str | None = None
 ) -> RunConfig:
@@ -176,7 +182,7 @@ def resolve(
     """
     stated = read_toml(file) if file else {}
     given = override(by_field_name(stated), parsed(RunConfig, flags))
-    named = given.pop("scenario", None)
+    named, _ = given.pop("scenario", None), given.pop("protocol", None)
     chosen = scenario or named
     if chosen and protocol:
         raise UserError("protocol: a scenario is given too; give --protocol or --scenario, not both")

@@ -1,17 +1,21 @@
 """`ssil grid`: methods in scenarios with several seeds. `ssil paper` and `ssil claims` take some of its options."""
 
 import re
-from collections.abc import Sequence
+import sys
+from collections.abc import Iterable, Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
 from cyclopts import App, Group, Parameter
 
+from ssil.cli.protocols import about_protocol
 from ssil.cli.terminal import console
 from ssil.core.errors import UserError
+from ssil.reproduction.field_protocols import expanded
 
 if TYPE_CHECKING:
+    from ssil.benchmark.grid.cells import Cell
     from ssil.benchmark.grid.cluster import Cluster
 
 Item = TypeVar("Item")
@@ -30,6 +34,8 @@ app = App(
   [methods.ft]
   method = "ft,il2m"        # by default the name of the table
 
+protocol = "cifar100-b0-10" (see `ssil protocols`) stands for the settings of a
+published table, in any of these tables; what else is given stands over it.
 Runs go to OUT/SCENARIO/METHOD-SEED. Finished runs are not run again,
 interrupted ones go on, and one that fails stops no other. The same command on
 several machines with --part 1/3, 2/3, 3/3 and a shared OUT splits the work.
@@ -92,13 +98,16 @@ def grid(
     ] = None,
 ) -> None:
     """Run methods in scenarios with several seeds, some at once; go on where it stopped."""
-    from ssil.benchmark.grid.cells import finished_record, read_grid
+    from ssil.benchmark.grid.cells import finished_record
     from ssil.benchmark.results import find_runs
     from ssil.cli.grid_display import run_missing, seed_table  # imports torch
 
     cluster = _cluster(on, jobs, address=address, cpus=cpus, gpus=gpus, retries=retries)
     changes = {} if epoch_scale is None else {"epoch_scale": epoch_scale}
-    root, cells = out or Path("runs") / spec.stem, select_part(read_grid(spec, changes), part)
+    cells, about = _read(spec, changes)
+    root, cells = out or Path("runs") / spec.stem, select_part(cells, part)
+    for line in about:
+        print(line, file=sys.stderr)
     if root.exists() and not root.is_dir():
         raise UserError(f"out: {root} is a file; give a directory")
     complete = run_missing(cells, root, jobs, dry_run, cluster, threads)
@@ -112,6 +121,22 @@ def grid(
     screen.print(f"kept in {root} (see: ssil report {root} --out report)", markup=False)
     if not complete:
         raise SystemExit(1)
+
+
+def _read(spec: Path, changes: Mapping[str, Any]) -> "tuple[Sequence[Cell], Iterable[str]]":
+    """Return the cells of a grid, and how they follow the protocols that it names, one line for each way."""
+    from ssil.benchmark.config import make_config
+    from ssil.benchmark.grid.cells import read_grid
+
+    about = dict[str, None]()
+
+    def expand(settings: Mapping[str, Any]) -> Mapping[str, Any]:
+        whole = expanded(settings)
+        if name := settings.get("protocol"):
+            about[about_protocol(str(name), make_config(whole))] = None
+        return whole
+
+    return read_grid(spec, changes, expand), about
 
 
 def _cluster(on: str | None, jobs: int, **asked: Any) -> "Cluster | None":

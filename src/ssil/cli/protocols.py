@@ -4,8 +4,17 @@ from dataclasses import asdict
 
 from cyclopts import App
 
+from ssil.benchmark.config import RunConfig
 from ssil.cli.terminal import Json, console, json_line, table
-from ssil.reproduction.field_protocols import PROTOCOLS, SCHEDULE, SOURCES, FieldProtocol, PublishedBand
+from ssil.reproduction.field_protocols import (
+    PROTOCOLS,
+    SCHEDULE,
+    SOURCES,
+    FieldProtocol,
+    PublishedBand,
+    deviations,
+    find_protocol,
+)
 
 app = App(
     name="protocols",
@@ -36,6 +45,13 @@ def protocols(*, json: Json = False) -> None:
     for protocol in PROTOCOLS.values():
         _print_published(protocol)
     console().print("", *[f"{name}: {source}" for name, source in SOURCES.items()], sep="\n")
+
+
+def about_protocol(name: str, settings: RunConfig) -> str:
+    """Return the line that says whether a run follows its protocol to the letter."""
+    found = deviations(find_protocol(name), settings)
+    differs = f"changed, so it can't be compared with published accuracies: {'; '.join(found)}"
+    return f"protocol {name}{', ' + differs if found else ''}"
 
 
 def _row(protocol: FieldProtocol) -> tuple[str, ...]:

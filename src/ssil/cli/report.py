@@ -2,8 +2,9 @@
 
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import App, Parameter
 
@@ -12,6 +13,9 @@ from ssil.benchmark.results import find_runs
 from ssil.cli.terminal import printable, require_plotly
 from ssil.core.errors import UserError
 from ssil.core.files import refuse_special, replacing
+
+if TYPE_CHECKING:
+    from ssil.reporting.sections import Section
 
 MARK = "Made by ssil "
 """A text that every page contains."""
@@ -46,7 +50,7 @@ def report(
             print(f"{printable(path)} is left out: it has no record yet", file=sys.stderr)
     for run in given:
         verify_predictions(run.folder)
-    found = sections(given)
+    found = [_with_published(section) for section in sections(given)]
     files = {"index.html": page(found), **tables(found)}
     _refuse_foreign_files([out / name for name in files])
     try:
@@ -57,6 +61,14 @@ def report(
         raise UserError(f"out: {out} can't be written ({error.strerror}); give another directory") from None
     runs, size = sum(len(section.runs) for section in found), len(files["index.html"].encode()) / 1e6
     print(f"{runs} runs in {printable(out / 'index.html')} ({size:.1f} MB); tables: {', '.join(list(files)[1:])}")
+
+
+def _with_published(section: "Section") -> "Section":
+    """Return a section with the accuracies that others have published for runs that follow their protocol."""
+    from ssil.reproduction.protocol_bands import published_band
+
+    found = {variant.name: published_band(variant.records[0]) for variant in section.variants}
+    return replace(section, published={name: band for name, band in found.items() if band})
 
 
 def _refuse_foreign_files(paths: Sequence[Path]) -> None:

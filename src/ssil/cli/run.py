@@ -7,9 +7,9 @@ from typing import Annotated, Any
 from cyclopts import App, Parameter
 
 from ssil.benchmark.config import RunConfig
-from ssil.cli.flags import GROUPS, resolve, with_flags
+from ssil.cli.flags import GROUPS, chosen_protocol, resolve, with_flags
+from ssil.cli.protocols import about_protocol
 from ssil.cli.terminal import Json, is_first_process
-from ssil.reproduction.field_protocols import deviations, find_protocol
 
 app = App(
     name="run",
@@ -47,16 +47,10 @@ def run(
     **flags: Any,
 ) -> None:
     """Learn a stream of tasks with a method, or go on with it."""
+    protocol = chosen_protocol(config, protocol)
     settings = resolve(config, scenario, flags, protocol)
     if protocol and is_first_process():
-        print(_about(protocol, settings), file=sys.stderr)
+        print(about_protocol(protocol, settings), file=sys.stderr)
     from ssil.cli.run_display import run_and_show  # brings all of torch, which `ssil run --help` need not wait for
 
     run_and_show(settings, json)
-
-
-def _about(name: str, settings: RunConfig) -> str:
-    """Return the line that says whether a run follows its protocol to the letter."""
-    found = deviations(find_protocol(name), settings)
-    differs = f"changed, so it can't be compared with published accuracies: {'; '.join(found)}"
-    return f"protocol {name}{', ' + differs if found else ''}"

@@ -8,6 +8,8 @@ from ssil.learning.metrics import average, latest_share, newest_share
 from ssil.reporting.headline_table import COLUMNS, fair_share
 from ssil.reporting.sections import Section, Variant
 
+AVERAGE = COLUMNS["average_top1"].value
+
 
 def accuracy(section: Section) -> list[Markup]:
     """Name the most accurate variant and its lead, or describe the only one; then describe upper bounds."""
@@ -20,6 +22,15 @@ def accuracy(section: Section) -> list[Markup]:
 def _accuracy(variant: Variant) -> Markup:
     mean, last = (variant.over(COLUMNS[key].value) for key in ("average_top1", "last_top1"))
     return _sentence("{} has {} % top-1 on average and {} % at the end", variant, mean.text(), last.text())
+
+
+def published(section: Section) -> list[Markup]:
+    """Compare variants that follow a protocol of published tables with the accuracies published for their methods."""
+    return [
+        _sentence("{}: {} % on average over the tasks; {}.", variant, variant.over(AVERAGE).text(), band.text)
+        for variant in section.variants
+        if (band := section.published.get(variant.name))
+    ]
 
 
 def _lead(first: Variant, second: Variant) -> Markup:

@@ -8,7 +8,7 @@ from plotly import graph_objects as go
 from plotly.offline import get_plotlyjs
 
 from ssil.core import __version__
-from ssil.reporting import plotly_figures
+from ssil.reporting import plotly_figures, plotly_maps
 
 TEMPLATES: Final = Environment(
     loader=PackageLoader("ssil.reporting"),
@@ -30,4 +30,4 @@ def _script_json(figure: go.Figure) -> Markup:
 
 
 TEMPLATES.filters["script_json"] = _script_json
-TEMPLATES.globals.update(version=__version__, figures=plotly_figures)
+TEMPLATES.globals.update(version=__version__, figures=plotly_figures, maps=plotly_maps)

@@ -11,17 +11,13 @@ from torch import Tensor
 
 from ssil.benchmark.record import Record, TaskRecord
 from ssil.benchmark.results import Estimate
-from ssil.learning.metrics import average, newest_share
-from ssil.reporting.figures.ablations import replay_averages
-from ssil.reporting.figures.bias import teacher_shares
+from ssil.learning.metrics import newest_share
 from ssil.reporting.figures.illustrations import LOSSES, descend, imbalanced_stream, shared_limits
+from ssil.reporting.figures.lines import within_percent
 from ssil.reporting.figures.style import NEW, OLD, MethodStyle
 from ssil.reporting.headline_table import fair_share
+from ssil.reporting.plotly_frame import INK, framed
 from ssil.reporting.sections import Section, Variant
-
-INK, GRID = "#333333", "#e6e6e6"
-SHADES: Final = ("#f5f9fd", "#c6dbef", "#6baed6", "#2171b5", "#08306b")
-"""Colours of heat maps from 0 to 100 %, light to dark, so that print without colour keeps the order."""
 
 _PLAIN = {"o": "circle", "s": "square", "D": "diamond", "d": "diamond-tall", "P": "cross", "X": "x", "*": "star"}
 SYMBOLS: Final = _PLAIN | {"^": "triangle-up", "v": "triangle-down", "<": "triangle-left", ">": "triangle-right"}
@@ -32,27 +28,27 @@ AGES: Final = {"old": (OLD, "dash", "square"), "new": (NEW, "solid", "circle")}
 """Colour, dash and symbol of old and of new classes."""
 
 
-def framed(traces: Sequence[Any], x: str, y: str, **layout: Any) -> go.Figure:
-    """Create a figure that fills its box, without a legend, and without zoom, which would interfere with scrolling."""
-    axis = {"fixedrange": True, "zeroline": False, "automargin": True, "gridcolor": GRID, "linecolor": "#999999"}
-    frame = go.Layout(
-        template="none",
-        autosize=True,
-        dragmode=False,
-        hovermode="closest",
-        showlegend=False,
-        font={"family": "system-ui, sans-serif", "size": 12, "color": INK},
-        margin={"l": 8, "r": 10, "t": 10, "b": 8},
-        hoverlabel={"bgcolor": "white", "bordercolor": "#999999", "font": {"color": INK}, "namelength": -1},
-        xaxis=axis | {"title": {"text": x, "standoff": 8}, "showgrid": False, "ticks": "outside", "ticklen": 4},
-        yaxis=axis | {"title": {"text": y, "standoff": 8}},
-    )
-    return go.Figure(traces, frame).update_layout(**layout)
-
-
 def accuracy_curves(section: Section, metric: Literal["top1", "top5"]) -> go.Figure:
-    """Draw accuracy over all classes seen after each task."""
-    return _curves(section, lambda task: getattr(task, metric), f"{metric[:3]}-{metric[3:]} accuracy (%)")
+    """Draw accuracy over all classes seen after each task; behind top-1, the averages that others have published."""
+    bands = [_published(section, one) for one in section.variants if metric == "top1" and one.name in section.published]
+    return _curves(section, lambda task: getattr(task, metric), f"{metric[:3]}-{metric[3:]} accuracy (%)", behind=bands)
+
+
+def _published(section: Section, variant: Variant) -> dict[str, Any]:
+    """Return the band of published averages of a variant, as wide as its curve."""
+    low, high, _ = section.published[variant.name]
+    seen = [task.classes_seen for task in variant.records[0].tasks]
+    return {
+        "type": "scatter",
+        "legendgroup": group_id(variant.name),
+        "x": [seen[0], seen[-1], seen[-1], seen[0], seen[0]],
+        "y": [low, low, high, high, low],
+        "mode": "lines",
+        "line": {"color": section.styles[variant.name].colour, "width": 1, "dash": "dot"},
+        "fill": "toself",
+        "fillcolor": "rgba(119, 119, 119, 0.15)",
+        "hoverinfo": "skip",
+    }
 
 
 def newest_shares(section: Section) -> go.Figure:
@@ -68,9 +64,18 @@ def newest_shares(section: Section) -> go.Figure:
     )
 
 
-def _curves(section: Section, value: Callable[[TaskRecord], float], y: str, since: int = 1) -> go.Figure:
-    """Draw, per variant, the mean over seeds after each task from `since` on, with a band of one deviation."""
-    traces = []
+def _curves(
+    section: Section,
+    value: Callable[[TaskRecord], float],
+    y: str,
+    since: int = 1,
+    behind: Sequence[dict[str, Any]] = (),
+) -> go.Figure:
+    """Draw, per variant, the mean percentage over seeds after each task from `since` on, with a band of one deviation.
+
+    `behind` are traces to draw first.
+    """
+    traces = [*behind]
     for variant in section.variants:
         style, estimates = section.styles[variant.name], variant.along(value, since)
         seen = [task.classes_seen for task in variant.records[0].tasks[since - 1 :]]
@@ -114,7 +119,7 @@ def _line(name: str, seen: Sequence[int], estimates: Sequence[Estimate], style: 
 
 
 def _band(seen: Sequence[int], estimates: Sequence[Estimate], style: MethodStyle) -> dict[str, Any]:
-    high, low = ([one.mean + sign * one.deviation for one in estimates] for sign in (1, -1))
+    high, low = ([within_percent(one.mean + sign * one.deviation) for one in estimates] for sign in (1, -1))
     return {
         "x": [*seen, *reversed(seen)],
         "y": [*high, *reversed(low)],
@@ -158,66 +163,6 @@ def _folded(name: str) -> str:
     'ssil,<br>batches mixed,<br>memory 500'
     """
     return ",<br>".join(escape(part) for part in name.split(", "))
-
-
-def accuracy_by_task(variant: Variant) -> go.Figure:
-    """Draw top-1 on the classes of each task after each task, means over seeds."""
-    history = zip(*([task.task_top1 for task in record.tasks] for record in variant.records), strict=True)
-    cells = [[average(values) for values in zip(*rows, strict=True)] for rows in history]
-    return _task_map(cells, "of task", "after task")
-
-
-def task_confusion(variant: Variant) -> go.Figure:
-    """Draw true task by predicted task after the last task, each row in percent."""
-    cells = [[100 * count / max(sum(row), 1) for count in row] for row in variant.confusion]
-    return _task_map(cells, "predicted task", "true task")
-
-
-def teacher_predictions(variant: Variant) -> go.Figure:
-    """Draw the old tasks that the previous model predicts for the images of each new task, before training."""
-    return _task_map([row.tolist() for row in teacher_shares(variant.records)], "seen as task", "new task", first=2)
-
-
-def _task_map(cells: Sequence[Sequence[float]], x: str, y: str, first: int = 1) -> go.Figure:
-    """Draw percentages by task; rows are numbered from `first`, and may be shorter than the longest one."""
-    columns = max(map(len, cells))
-    trace = _heat_map(
-        z=[[*(round(value, 1) for value in row), *[None] * (columns - len(row))] for row in cells],
-        x=list(range(1, columns + 1)),
-        y=list(range(first, first + len(cells))),
-        zmin=0,
-        zmax=100,
-        xgap=1,
-        ygap=1,
-        hovertemplate=f"{y} %{{y}}, {x} %{{x}}: %{{z:.1f}} %<extra></extra>",
-    )
-    if columns <= 12:
-        trace.update(texttemplate="%{z:.0f}", textfont={"size": 9})
-    ticks = {"dtick": 1 if columns <= 12 else 5, "ticks": "", "showgrid": False, "showline": False}
-    return framed([trace], x, y, xaxis=ticks, yaxis=ticks | {"autorange": "reversed"}, font_size=10)
-
-
-def replay_sizes(records: Sequence[Record], k: int) -> go.Figure:
-    """Draw average top-k accuracy by exemplars in a batch (rows) and increments of the stream (columns)."""
-    found = replay_averages(records, k)
-    trace = _heat_map(
-        z=found.table,
-        x=list(map(str, found.increments)),
-        y=list(map(str, found.sizes)),
-        text=found.texts,
-        texttemplate="%{text}",
-        zmin=found.limits[0],
-        zmax=found.limits[1],
-        xgap=2,
-        ygap=2,
-        hovertemplate="T = %{x}, %{y} exemplars in a batch: %{text}<extra></extra>",
-    )
-    axis = {"type": "category", "ticks": "", "showgrid": False, "showline": False}
-    return framed([trace], "T", "exemplars in a batch", xaxis=axis, yaxis=axis | {"autorange": "reversed"})
-
-
-def _heat_map(**settings: Any) -> go.Heatmap:
-    return go.Heatmap(colorscale=SHADES, showscale=False, hoverongaps=False, **settings)
 
 
 def scores(variant: Variant) -> go.Figure:

@@ -1,8 +1,9 @@
 """Groups of comparable runs: one section per stream, in it one variant per setting, with a run per seed."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import NamedTuple
 
 from ssil.benchmark.record import Record, TaskRecord, summarise
 from ssil.benchmark.results import Estimate, Run, estimate, variants
@@ -60,6 +61,14 @@ class Variant:
         return over_seeds(self.records, value, since)
 
 
+class AccuracyBand(NamedTuple):
+    """A range of accuracies that others have published, averaged over tasks, in percent, and a sentence about it."""
+
+    low: float
+    high: float
+    text: str
+
+
 @dataclass(frozen=True)
 class Section:
     """The variants of one stream."""
@@ -71,6 +80,8 @@ class Section:
     """Variants without a finished task."""
     styles: Mapping[str, MethodStyle]
     """The style of each variant by its name."""
+    published: Mapping[str, AccuracyBand] = field(default_factory=dict)
+    """Accuracies that others have published for variants, by name."""
 
     @property
     def runs(self) -> list[Run]:

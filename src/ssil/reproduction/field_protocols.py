@@ -12,8 +12,9 @@ from ssil.benchmark.config import RunConfig, make_config, override
 from ssil.core.errors import UserError, did_you_mean
 from ssil.learning.schedule import scale_epochs
 
+SURVEY: Final = "arXiv 2302.03648"
 SOURCES: Final = {
-    "survey": "arXiv 2302.03648, average and last",
+    "survey": f"{SURVEY}, average and last",
     "notes": "the range of averages over several published tables, as the project has noted it; these are not listed",
 }
 
@@ -132,7 +133,12 @@ def find_protocol(name: str) -> FieldProtocol:
 
 
 def protocol_config(protocol: FieldProtocol, given: Mapping[str, Any]) -> RunConfig:
-    """Return the configuration of a run by a protocol, with the settings that the user has `given` over it.
+    """Return the configuration of a run by a protocol, with the settings that the user has `given` over it."""
+    return make_config(protocol_settings(protocol, given))
+
+
+def protocol_settings(protocol: FieldProtocol, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings of a run by a protocol, with those that the user has `given` over them.
 
     `epoch_scale` is a factor of the protocol's epochs; if `epochs` are given, all else of the schedule follows.
     """
@@ -140,7 +146,18 @@ def protocol_config(protocol: FieldProtocol, given: Mapping[str, Any]) -> RunCon
     wanted = make_config({name: given[name] for name in ("epoch_scale", "epochs") if name in given})
     factor = wanted.epoch_scale or (wanted.epochs / base["epochs"] if wanted.epochs else 1)
     rest = {name: value for name, value in given.items() if name != "epoch_scale"}
-    return make_config(override(_scaled(base, factor), rest))
+    return override(_scaled(base, factor), rest)
+
+
+def expanded(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return settings with those of the protocol that they name under them, if they name one.
+
+    >>> expanded({"protocol": "cifar100-b0-5", "method": "ft", "memory": 500})["tasks"]
+    20
+    """
+    rest = dict(settings)
+    name = rest.pop("protocol", None)
+    return rest if name is None else protocol_settings(find_protocol(str(name)), rest)
 
 
 def _scaled(settings: Mapping[str, Any], factor: float) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """The cells of a grid, one run each: methods x scenarios x seeds, as a TOML file lists them."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
@@ -13,6 +13,7 @@ from ssil.benchmark.run_setup import expected_record, settings_without_data
 from ssil.core.errors import UserError, did_you_mean
 from ssil.learning.registry import ConfiguredMethod
 
+Expand = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 KEYS = ("settings", "seeds", "scenarios", "methods")
 """The keys of a grid's TOML file."""
 
@@ -62,12 +63,13 @@ def finished_record(cell: Cell, root: Path) -> Record | None:
     return record if record.summary and identity(record, configured) == identity(wanted, configured) else None
 
 
-def read_grid(path: Path, changes: Mapping[str, Any] | None = None) -> list[Cell]:
+def read_grid(path: Path, changes: Mapping[str, Any] | None = None, expand: Expand = dict) -> list[Cell]:
     """Read the cells of a grid from its TOML file, ordered by seed, and check the settings of each.
 
     `settings` (a table, or a file's path) are those of all runs. Each table of `[scenarios]` and of `[methods]` has
     settings that override them; a method's `scenarios` are those in which it is run (default: all), its `seeds` those
-    with which it is run (default: the grid's). `changes` override the settings of every run.
+    with which it is run (default: the grid's). `changes` override the settings of every run, and `expand` replaces
+    names of whole groups of settings, such as `protocol`, by the settings themselves.
     """
     grid = read_toml(path)
     _refuse_unknown(path, grid)
@@ -76,7 +78,7 @@ def read_grid(path: Path, changes: Mapping[str, Any] | None = None) -> list[Cell
     seeds = _seeds(path, grid.get("seeds", [0]))
     rows = list(_rows(path, methods, scenarios or {"": {}}))
     cells = [
-        Cell(name, row, seed, override(override(override(shared, scenario), settings), changes or {}))
+        Cell(name, row, seed, expand(override(override(override(shared, scenario), settings), changes or {})))
         for seed, (row, settings, (name, scenario), own) in product(_all_seeds(seeds, methods), rows)
         if seed in (seeds if own is None else own)
     ]

@@ -21,6 +21,9 @@ Runs = Mapping[str, Sequence[Record]]
 
 Along = Literal["classes_seen", "task"]
 
+PERCENTAGES = frozenset({"top1", "top5"})
+"""The fields of a task's record that `draw` draws and that are percentages."""
+
 LARGER = {"*": 1.7, "P": 1.25, "X": 1.25, "d": 1.25, "<": 1.1, ">": 1.1}
 """Factors that enlarge markers of small area."""
 
@@ -62,7 +65,18 @@ def draw(
     axes.plot(places, [value.mean for value in values], **(line_options(style) | line))
     if len(records) > 1:
         low, high = ([value.mean + sign * value.deviation for value in values] for sign in (-1, 1))
+        if field in PERCENTAGES:
+            low, high = ([*map(within_percent, bound)] for bound in (low, high))
         axes.fill_between(places, low, high, color=style.colour, alpha=alpha, linewidth=0)
+
+
+def within_percent(value: float) -> float:
+    """Return the nearest possible percentage: a deviation may reach beyond 0 and 100.
+
+    >>> within_percent(103.5), within_percent(-1.0), within_percent(50.0)
+    (100.0, 0.0, 50.0)
+    """
+    return min(100.0, max(0.0, value))
 
 
 def line_options(style: MethodStyle) -> dict[str, Any]:
