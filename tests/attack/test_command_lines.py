@@ -178,6 +178,8 @@ REFUSED: dict[str, tuple[object, ...]] = {
     "sheet into a folder": ("data", "show", "photos", "--sheet", "empty"),
     "sheet of no known format": ("data", "show", "photos", "--sheet", "x.unknown"),
     "store into a long path": ("data", "prepare", "photos", "--out", LEFT),
+    "tables of too many seeds": ("paper", "table1", "--seeds", 2**63, "--dry-run"),
+    "claims of no seed": ("claims", "--seeds", 0, "--dry-run"),
     "demo into a file": ("demo", "--out", "notes.txt"),
     "grid into a file": ("grid", "grid.toml", "--out", "notes.txt"),
 }
@@ -202,6 +204,12 @@ def test_large_images_in_a_small_network(sandbox: Sandbox) -> None:
 def test_a_picture_on_standard_input(sandbox: Sandbox) -> None:
     answer, _ = sandbox("predict", "model", "-", *TRUST, stdin=sandbox.pristine / "image.png")
     assert answer.code == 0, answer.err
+
+
+def test_a_store_whose_name_is_not_utf_8_is_made(sandbox: Sandbox) -> None:
+    answer, changed = sandbox("data", "prepare", "photos", "--out", "caf\udce9")
+    assert answer.code == 0, answer.err
+    assert "caf\udce9/store.json" in changed
 
 
 def test_an_image_whose_name_is_not_utf_8_is_learnt(sandbox: Sandbox, tmp_path: Path) -> None:

@@ -48,6 +48,7 @@ CHOICE: dict[str, list[str] | list[None]] = {
     "--json": FLAG,
 }
 TRUSTED = tuple(map(str, TRUST))
+MODELS = ["model", "closed"] * 20 + ["modle", *INPUTS]
 RUN: dict[str, str | None] = {
     "--dataset": "data.npz",
     "--tasks": "2",
@@ -139,6 +140,7 @@ GRAMMARS: dict[str, Grammar] = {
             "--momentum": NUMBERS,
             "--weight-decay": NUMBERS,
             "--new-head-init": ["zero", "x"],
+            "--optimizer": ["sgd", "adamw", "SGD", "x", ""],
             "--later-milestones": NUMBERS,
             "--later-weight-decay": NUMBERS,
             "--seed": NUMBERS,
@@ -184,12 +186,12 @@ GRAMMARS: dict[str, Grammar] = {
         always=TRUSTED,
     ),
     "history": Grammar((first("model", INPUTS),), options={"--json": FLAG}),
-    "rollback": Grammar((first("model", INPUTS), NUMBERS), always=TRUSTED),
-    "rename": Grammar((["model", "modle", *INPUTS], ["ant", *TEXTS], ["wasp", "bee", *TEXTS]), always=TRUSTED),
-    "forget": Grammar((["model", "modle", *INPUTS], ["ant", *TEXTS]), always=TRUSTED),
+    "rollback": Grammar((MODELS, ["1"] * 20 + NUMBERS), always=TRUSTED),
+    "rename": Grammar((MODELS, ["ant"] * 20 + TEXTS, ["wasp", "bee", *TEXTS]), always=TRUSTED),
+    "forget": Grammar((MODELS, ["ant"] * 10 + TEXTS), always=TRUSTED),
     "prune": Grammar((first("model", INPUTS),), options={"--keep": NUMBERS}),
     "export": Grammar(
-        (first("model", INPUTS), OUTPUTS), options={"--version": NUMBERS, "--int8": FLAG}, always=TRUSTED
+        (MODELS, first("new.onnx", OUTPUTS)), options={"--version": NUMBERS, "--int8": FLAG}, always=TRUSTED
     ),
     "show": Grammar((first("run", INPUTS),), options={"--metrics": FLAG, "--json": FLAG}),
     "report": Grammar((first("run", INPUTS),), options={"--out": OUTPUTS}),
