@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import App, Parameter
 from rich.table import Table as RichTable
 
-from ssil.cli.grid import DataRoot, DryRun, EpochScale, EqualImages, Jobs, Out, Profile, ReadOnly, Threads
+from ssil.cli.grid import DataRoot, DryRun, EpochScale, EqualImages, Jobs, Out, Profile, ReadOnly, Threads, check_seeds
 from ssil.cli.terminal import console, table
 from ssil.core.errors import UserError
 
@@ -68,7 +68,7 @@ def claims(
 ) -> None:
     """Check the paper's 22 claims: run what they need, and print which hold."""
     numbers = _numbers(claims or (QUICK if quick else f"1-{COUNT}"))
-    count = (1 if quick else 3) if seeds is None else seeds
+    chosen_seeds = check_seeds((1 if quick else 3) if seeds is None else seeds)
     from ssil.cli.grid_display import run_missing  # brings torch
     from ssil.reproduction.evidence import Evidence, cells
     from ssil.reproduction.paper_claims import CLAIMS, check
@@ -76,11 +76,11 @@ def claims(
 
     preset = find_preset(data).varied(profile, epoch_scale, equal_images)
     asked = [claim for claim in CLAIMS if claim.number in numbers]
-    needed = cells(preset.with_data_root(data_root), [need for claim in asked for need in claim.needs], range(count))
+    needed = cells(preset.with_data_root(data_root), [need for claim in asked for need in claim.needs], chosen_seeds)
     complete = read_only or run_missing(needed, out, jobs, dry_run, threads=threads)
     if dry_run:
         return
-    evidence = Evidence(out, preset, tuple(range(count)))
+    evidence = Evidence(out, preset, tuple(chosen_seeds))
     findings = [finding for claim in asked for finding in check(claim, evidence)]
     if not any(finding.effects for finding in findings):
         raise UserError(f"out: {out} has no run that these claims need, not even {findings[0].missing}")

@@ -72,6 +72,16 @@ EqualImages = Annotated[
     Parameter(negative="", show_default=False, help="every rival trains until it has seen SS-IL's number of images"),
 ]
 
+MAX_SEEDS = 1000
+
+
+def check_seeds(seeds: int) -> range:
+    """Return the seeds of runs, their number given; raise UserError if it is no number of seeds."""
+    if not 1 <= seeds <= MAX_SEEDS:
+        raise UserError(f"seeds: {seeds} is no number of seeds; give 1 to {MAX_SEEDS}")
+    return range(seeds)
+
+
 RAY = Group("On a Ray cluster", sort_key=1)
 
 

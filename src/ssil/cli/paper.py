@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from cyclopts import App, Parameter
 from rich.table import Table as RichTable
 
-from ssil.cli.grid import DataRoot, DryRun, EpochScale, EqualImages, Jobs, Out, Profile, ReadOnly, Threads
+from ssil.cli.grid import DataRoot, DryRun, EpochScale, EqualImages, Jobs, Out, Profile, ReadOnly, Threads, check_seeds
 from ssil.cli.terminal import console, table
 from ssil.core.errors import UserError, did_you_mean
 
@@ -80,6 +80,7 @@ def paper(
     from ssil.reproduction.evidence import Evidence, cells
     from ssil.reproduction.presets import find_preset
 
+    chosen_seeds = check_seeds(seeds)
     preset = find_preset(data or (SMALL[dataset] if scale == "small" else dataset))
     preset = preset.varied(profile, epoch_scale, equal_images)
     chosen = _chosen(names)
@@ -87,13 +88,13 @@ def paper(
         _list()
         return
     wanted = _needs(chosen, preset, only)
-    needed = cells(preset.with_data_root(data_root), wanted, range(seeds))
+    needed = cells(preset.with_data_root(data_root), wanted, chosen_seeds)
     complete = read_only or run_missing(needed, out, jobs, dry_run, threads=threads)
     if dry_run:
         runs = list(dict.fromkeys(need.run for need in wanted))
         _print_budgets(runs, preset, needed, out)
         return
-    _write(chosen, Evidence(out, preset, tuple(range(seeds))))
+    _write(chosen, Evidence(out, preset, tuple(chosen_seeds)))
     if not complete:
         raise SystemExit(1)
 

@@ -263,6 +263,8 @@ def carried(stored: Mapping[str, Tensor], before: Tensor, after: Tensor) -> dict
     >>> carried({"logits": torch.tensor([[1.0], [2.0]])}, torch.tensor([7, 3]), torch.tensor([3, 8]))["logits"].tolist()
     [[2.0], [nan]]
     """
+    if not stored:
+        return {}
     row_of = {index: row for row, index in enumerate(before.tolist())}
     rows = torch.tensor([row_of.get(index, len(before)) for index in after.tolist()], dtype=torch.long)
     return {name: with_empty_row(values)[rows] for name, values in stored.items()}

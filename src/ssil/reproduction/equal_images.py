@@ -1,6 +1,7 @@
 """How long a method must train to see as many images as SS-IL."""
 
 import json
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from functools import cache
 from math import ceil, floor
@@ -27,13 +28,16 @@ def equal_scale(settings: Mapping[str, Any], images: Sequence[int], wanted: int)
         images: The training images of each class.
         wanted: The number of images to see in all.
     """
+
+    def seen(scale: float) -> int:
+        return counted(override(settings, {"epoch_scale": scale}), images).images
+
     whole = _epochs(settings)
-    now = counted(override(settings, {"epoch_scale": 1.0}), images).images
-    about = whole * wanted / now
+    about = whole * wanted / seen(1.0)
     scales = [epochs / whole for epochs in range(max(1, floor(0.9 * about)), ceil(1.1 * about) + 1)]
-    return min(
-        scales, key=lambda scale: abs(counted(override(settings, {"epoch_scale": scale}), images).images - wanted)
-    )
+    enough = bisect_left(scales, wanted, key=seen)  # a longer schedule sees no fewer images; counting takes seconds
+    nearest = min(map(seen, scales[max(0, enough - 1) : enough + 1]), key=lambda images: abs(images - wanted))
+    return scales[bisect_left(scales, nearest, key=seen)]
 
 
 def _epochs(settings: Mapping[str, Any]) -> int:

@@ -3,6 +3,7 @@
 `store.json` is written last: its presence means that the store is complete.
 """
 
+import os
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
@@ -236,7 +237,7 @@ def read_table(path: Path, schema: pa.Schema, digest: str | None = None) -> pa.T
     try:
         if not path.is_file():  # a pipe would keep the reader waiting
             raise OSError("not a regular file")
-        with pa.memory_map(str(path)) as file:  # the map outlives the file object, as long as an array needs it
+        with pa.memory_map(os.fsencode(path)) as file:  # the map outlives the file object, as long as an array needs it
             if digest and sha256(file.read_buffer()).hexdigest() != digest:
                 raise OSError("its checksum differs")
             table = pa.ipc.open_file(file).read_all()
