@@ -116,8 +116,44 @@ def test_exif_rotation_and_cmyk_images(tmp_path: Path) -> None:
 def test_what_a_notebook_shows() -> None:
     assert "has learnt nothing yet" in made()._repr_html_()
     shown = made().fit(*arrays(["ant", "<b>"]))._repr_html_()
-    assert "&lt;b&gt;" in shown
+    assert "&amp;lt;b&amp;gt;" in shown
     assert "<b>" not in shown
+    assert "images like these are recognised" in shown
+
+
+def test_a_single_path_or_image_is_predicted(tmp_path: Path) -> None:
+    X, y = arrays(["ant", "bee"])
+    model, image = made().fit(X, y), Image.fromarray(X[0])
+    image.save(tmp_path / "a.png")
+    expected = model.predict(X[:1]).tolist()
+    for single in (tmp_path / "a.png", str(tmp_path / "a.png"), image):
+        assert model.predict(single).tolist() == expected
+        assert model.predict_proba(single).shape == (1, 2)
+
+
+def test_results_survive_loading_and_advice_does_not(tmp_path: Path) -> None:
+    model = made().fit(*arrays(["ant", "bee"]))
+    model.save(tmp_path / "model")
+    model.partial_fit(*arrays(["cat"])).save(tmp_path / "model")
+    loaded = IncrementalClassifier.load(tmp_path / "model", trusted=[model.backbone])
+    for kept, own in ((loaded.after_, model.after_), (loaded.before_, model.before_)):
+        assert kept
+        assert own
+        assert kept.classes == own.classes
+    assert "version 2" in loaded._repr_html_()
+    assert loaded.advise() is None
+    advice = model.advise()
+    assert advice
+    assert advice.examined > 0
+    assert model.advise() is advice
+    again = pickle.loads(pickle.dumps(model))
+    assert (again.advise().examined, again.after_) == (advice.examined, model.after_)
+    assert again._last is None
+
+
+def test_messages_speak_of_parameters() -> None:
+    with pytest.raises(UserError, match="leave out init, freeze and tune, or scratch"):
+        IncrementalClassifier(scratch=True, freeze=True).fit(*arrays(["ant", "bee"]))
 
 
 def test_bad_images_are_refused(tmp_path: Path) -> None:

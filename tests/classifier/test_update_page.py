@@ -89,6 +89,19 @@ def test_a_refused_update_says_so(report: UpdateReport) -> None:
     assert "version 2" not in page
 
 
+def test_how_to_learn_again_is_said(report: UpdateReport) -> None:
+    first, last = report.history
+    begun = replace(report, history=(first, {**last, "images": "week 2", "parent": 1}), folder="my birds")
+    assert begun.again() == ("ssil rollback 'my birds' 1", "ssil learn 'my birds' 'week 2'")
+    assert replace(begun, refused="Too much.").again() == ("ssil learn 'my birds' 'week 2'",)
+    assert replace(begun, history=({**first, "images": "a"},)).again() == (
+        "rm -r 'my birds'",
+        "ssil learn 'my birds' a",
+    )
+    assert report.again() == ()
+    assert "ssil learn &#39;my birds&#39; &#39;week 2&#39;" in update_page(begun)
+
+
 def test_what_is_not_known_is_not_invented(report: UpdateReport) -> None:
     page = update_page(replace(report, after=None, before=None, advice=None, history=(), remarks=()))
     assert "How much it recognises is not known." in page

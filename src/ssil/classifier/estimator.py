@@ -2,9 +2,8 @@
 
 import re
 import warnings
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
-from html import escape
 from inspect import Parameter, Signature
 from pathlib import Path
 from typing import Any, Self
@@ -13,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import Tags
-from sklearn.utils.validation import assert_all_finite, check_is_fitted, column_or_1d
+from sklearn.utils.validation import check_is_fitted
 
 from ssil.classifier.classifier_settings import (
     FIXED,
@@ -22,7 +21,8 @@ from ssil.classifier.classifier_settings import (
     with_start_settings,
     with_weights_settings,
 )
-from ssil.classifier.holdout import HoldoutResult
+from ssil.classifier.estimator_labels import are_integers, label_array, named_labels
+from ssil.classifier.estimator_results import LastUpdate
 from ssil.classifier.image_file import normalized_name
 from ssil.classifier.image_inputs import ImagesLike, encoded
 from ssil.classifier.model_directory import ModelDirectory, ModelVersion
@@ -33,8 +33,8 @@ from ssil.nn.first_weights import find_first_weights, read_first_weights
 
 INTEGER = re.compile(r"-?(0|[1-9][0-9]{0,17})")
 """The name of a class whose label is a whole number."""
-LARGEST = 10**18
-"""Whole numbers up to this size are labels: they fit into 64 bits."""
+FLAG = re.compile(r"--([a-z][a-z-]*[a-z])")
+"""An option of the command line in a message."""
 
 
 OPEN = ("options", "backbone", "image_size", "method", "freeze")
@@ -74,14 +74,24 @@ class InvalidInputError(UserError, ValueError):
 
 @contextmanager
 def _invalid_input() -> Iterator[None]:
-    """Raise every UserError as an InvalidInputError."""
+    """Raise every UserError as an InvalidInputError, with the names of parameters in place of flags."""
     try:
         yield
     except UserError as error:
-        raise InvalidInputError(*error.args) from error
+        raise InvalidInputError(FLAG.sub(_parameter, str(error))) from error
 
 
-class IncrementalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
+def _parameter(flag: re.Match[str]) -> str:
+    """Return the name of the parameter that a flag stands for.
+
+    >>> FLAG.sub(_parameter, "give --later-epochs, or leave out --trust my.py:net")
+    'give later_epochs, or leave out trusted my.py:net'
+    """
+    name = flag[1].replace("-", "_")
+    return {"trust": "trusted"}.get(name, name)
+
+
+class IncrementalClassifier(LastUpdate, ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     """An image classifier that learns new classes call by call: each `partial_fit` is one update.
 
     Images are paths, Pillow's images or an array of bytes; labels are names, or whole numbers. The parameters are the
@@ -93,8 +103,6 @@ class IncrementalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         classes_: The labels in ascending order: all whole numbers, or all text. Whole numbers that were given as
             floats or booleans become integers, which compare as equal.
         classifier_: The classifier as a value, with its classes in order of arrival.
-        before_: The last update's hold-out result before it; None for a first update.
-        after_: The same after it.
         integers_: Whether the labels are whole numbers.
         saved_: The model directory from which the classifier was loaded or to which it was saved last, and the
             version there; None twice if there is none.
@@ -115,7 +123,7 @@ class IncrementalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
             InvalidInputError: An image, a label or a parameter does not fit; the estimator is as it was before.
         """
         with _invalid_input():
-            labels = _label_array(y)
+            labels = label_array(y)
             self._update(None, X, labels)
         self.saved_: tuple[Path | None, ModelVersion | None] = (None, None)
         return self
@@ -134,8 +142,8 @@ class IncrementalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         with _invalid_input():
             given = self._given()
             changed_settings(self.classifier_.settings, {name: given[name] for name in FIXED if name in given})
-            labels = _label_array(y)
-            if _are_integers(labels) != self.integers_:
+            labels = label_array(y)
+            if are_integers(labels) != self.integers_:
                 kinds = ("text", "whole numbers") if self.integers_ else ("whole numbers", "text")
                 raise UserError(f"y: the labels are {kinds[0]}, and those before were {kinds[1]}; convert them")
             try:
@@ -157,15 +165,15 @@ class IncrementalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         kept = {name: getattr(classifier.settings, name) for name in FIXED} if classifier else {}
         init = read_first_weights(weights) if weights else None
         result = update(classifier, make_settings({**given, **kept}), labelled, init=init)
-        self.before_, self.after_ = result.before, result.after
-        self._set_classifier(result.classifier, _are_integers(labels))
+        self._remember(classifier, result)
+        self._set_classifier(result.classifier, are_integers(labels))
 
     def _set_classifier(self, classifier: Classifier, integers: bool) -> None:
         self.classifier_, self.integers_ = classifier, integers
-        self.classes_ = np.sort(_labels(classifier.classes.names, integers))
+        self.classes_ = np.sort(named_labels(classifier.classes.names, integers))
 
     def predict(self, X: ImagesLike) -> NDArray[Any]:
-        """Return the most likely class of each image."""
+        """Return the most likely class of each image, or of a single path or image of Pillow's."""
         best = self.predict_proba(X).argmax(1)
         predicted: NDArray[Any] = self.classes_[best]
         return predicted
@@ -229,10 +237,11 @@ class IncrementalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
     @classmethod
     def load(cls, folder: str | Path, trusted: Collection[str] = ()) -> Self:
         """Load the current version of a model directory; methods and backbones from files must be `trusted`."""
-        version = ModelDirectory(Path(folder), trusted).load()
+        with _invalid_input():
+            version = ModelDirectory(Path(folder), trusted).load()
         classifier, settings = version.classifier, version.classifier.settings
         loaded = cls(**{name: getattr(settings, name) for name in cls._get_param_names() if name not in START})
-        loaded.before_, loaded.after_ = None, None
+        loaded._last, loaded._results, loaded._advice = None, None, None
         loaded.saved_ = (Path(folder).resolve(), version)
         stated = [entry["integer_labels"] for entry in version.history if "integer_labels" in entry]
         numeric = all(INTEGER.fullmatch(name) for name in classifier.classes.names)
@@ -245,46 +254,3 @@ class IncrementalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         return {name: value for name, value in named.items() if value is not None} | {
             "options": dict(self.options or {})
         }
-
-    def _repr_html_(self) -> str:
-        """Return the table that a notebook shows."""
-        title = escape(repr(self))
-        if not hasattr(self, "classifier_"):
-            return f"<code>{title}</code> (has learnt nothing yet)"
-        classes, result = self.classifier_.classes, self.after_
-        rows = "".join(
-            f"<tr><td>{escape(name)}</td><td>{task}</td><td>{_percent(result, name)}</td></tr>"
-            for name, task in zip(classes.names, classes.task_of().tolist(), strict=True)
-        )
-        head = "<tr><th>class</th><th>update</th><th>hold-out accuracy</th></tr>"
-        return f"<code>{title}</code><table>{head}{rows}</table>"
-
-
-def _label_array(y: ArrayLike) -> NDArray[Any]:
-    """Return labels as an array of integers or of text; raise UserError if they are something else, or mixed."""
-    given = np.asarray(column_or_1d(y, warn=True))
-    assert_all_finite(given, input_name="y")
-    kinds = {_kind(label) for label in given.tolist()}
-    if len(kinds) > 1 or "other" in kinds:
-        raise UserError("y: labels are continuous, mixed or of another type; give whole numbers, or text")
-    return given.astype(np.int64) if kinds == {"integer"} else given.astype(str)
-
-
-def _kind(label: object) -> str:
-    if isinstance(label, bool | int | float) and label == label // 1 and abs(label) < LARGEST:
-        return "integer"
-    return "text" if isinstance(label, str) else "other"
-
-
-def _are_integers(labels: NDArray[Any]) -> bool:
-    return bool(np.issubdtype(labels.dtype, np.integer))
-
-
-def _labels(names: Sequence[str], integers: bool) -> NDArray[Any]:
-    """Return the names of classes as the labels that were given."""
-    return np.array([int(name) for name in names] if integers else names)
-
-
-def _percent(result: HoldoutResult | None, name: str) -> str:
-    accuracy = result.accuracy([name]) if result else None
-    return "-" if accuracy is None else f"{accuracy:.0f} %"

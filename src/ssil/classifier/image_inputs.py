@@ -13,13 +13,14 @@ from ssil.core.errors import UserError
 from ssil.data.decode import UnreadableError, measure
 from ssil.data.image_index import read_image_file
 
-ImagesLike = Sequence[str | Path | Image.Image] | NDArray[np.uint8]
-"""Paths, Pillow's images, or an array of bytes (N, H, W) or (N, H, W, C)."""
+ImagesLike = str | Path | Image.Image | Sequence[str | Path | Image.Image] | NDArray[np.uint8]
+"""Paths, Pillow's images (one, or several), or an array of bytes (N, H, W) or (N, H, W, C)."""
 
 
 def encoded(images: ImagesLike) -> Iterator[ImageFile]:
     """Yield each image in its encoded form; raise UserError if one is no image."""
-    for index, image in enumerate(images):
+    several = [images] if isinstance(images, str | Path | Image.Image) else images
+    for index, image in enumerate(several):
         yield _encoded(image, index)
 
 

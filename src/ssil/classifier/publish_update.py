@@ -130,7 +130,14 @@ def publish_update(
         facts = _history_facts(images, arrived, result, time.monotonic() - started)
         history = (*(before.history if before else ()), facts)
         report = UpdateReport(
-            folder.resolve().name, result.classifier, history, result.after, result.before, None, "", advice, remarks
+            folder.resolve().name,
+            result.classifier,
+            history,
+            result.after,
+            result.before,
+            advice=advice,
+            remarks=remarks,
+            folder=str(folder),
         )
         _check_limits(report, result, limits or Limits())
         version = directory.publish_change(before, result.classifier, **facts)

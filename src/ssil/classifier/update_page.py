@@ -98,6 +98,7 @@ def update_page(report: UpdateReport) -> str:
         more_rows=len(rows) - CLASSES,
         steps=steps[:STEPS],
         more_steps=len(steps) - STEPS,
+        again=report.again(),
         course=course(report.history),
         facts=_facts(report),
         remarks=[(cut(one.path), one.reason) for one in report.remarks[:REMARKS]],

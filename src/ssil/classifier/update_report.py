@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from shlex import quote
 from typing import Any
 
 from ssil.classifier.accuracy import ClassResult, added
@@ -30,6 +31,8 @@ class UpdateReport:
     advice: Advice | None = None
     remarks: tuple[Remark, ...] = ()
     """On files that were left out, or look odd."""
+    folder: str = ""
+    """The model directory, as the user named it; empty if there is none."""
 
     @classmethod
     def of_version(cls, title: str, version: ModelVersion, after: HoldoutResult | None) -> "UpdateReport":
@@ -60,6 +63,14 @@ class UpdateReport:
     def new(self) -> tuple[str, ...]:
         """The classes that the update has brought."""
         return tuple(name for name in self.names if name not in {*self.old})
+
+    def again(self) -> tuple[str, ...]:
+        """Return the commands that learn the images again, once their folders are mended; none if that is not known."""
+        images, parent, model = self.entry.get("images"), self.entry.get("parent"), quote(self.folder)
+        if not images or not self.folder:
+            return ()
+        undo = f"ssil rollback {model} {parent}" if parent else f"rm -r {model}"
+        return (*([] if self.refused else [undo]), f"ssil learn {model} {quote(str(images))}")
 
     def lost(self) -> dict[str, tuple[ClassResult, ClassResult]]:
         """Return the old classes of which fewer images are recognised than before, with both results."""

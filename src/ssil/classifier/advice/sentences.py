@@ -34,16 +34,26 @@ def about_suspect(suspect: Suspect) -> str:
     'leek/3.jpg is in leek, but looks like zucchini: if it is, move it there.'
     """
     name, label, other = suspect.image.name, suspect.label, suspect.other
-    twin = f"{suspect.twin.name} (in {other})" if suspect.twin else f"an image that was learnt as {other}"
+    placed = placed_name(name, label)
+    twin = placed_name(suspect.twin.name, other) if suspect.twin else f"an image that was learnt as {other}"
     sentences: dict[Kind, str] = {
-        "same": f"{name} (in {label}) is the same image as {twin}: delete the wrong one.",
-        "nearly same": f"{name} (in {label}) is nearly the same image as {twin}: delete the wrong one.",
+        "same": f"{placed} is the same image as {twin}: delete the wrong one.",
+        "nearly same": f"{placed} is nearly the same image as {twin}: delete the wrong one.",
         "wrong class": f"{name} is in {label}, but looks like {other}: if it is, move it there.",
         "blurred": f"{name} is blurred: take it again, or delete it.",
         "dark": f"{name} is very dark: take it again with more light, or delete it.",
         "far": f"{name} looks unlike the other images of {label}: keep it only if it shows {label}.",
     }
     return sentences[suspect.kind]
+
+
+def placed_name(name: str, label: str) -> str:
+    """Return a file's name, with its class unless a folder in it is called like the class.
+
+    >>> placed_name("leek/3.jpg", "leek"), placed_name("3.jpg", "leek")
+    ('leek/3.jpg', '3.jpg (in leek)')
+    """
+    return name if label in name.split("/")[:-1] else f"{name} (in {label})"
 
 
 def about_alike(pair: AlikePair) -> str:
@@ -59,13 +69,9 @@ def about_needed(needed: NeededImages) -> str:
     """Return that a class needs images, and why.
 
     >>> about_needed(NeededImages("garlic", 8, 0, 0)), about_needed(NeededImages("kiwi", 40, 3, 8))
-    ('Add images of garlic: there are only 8.', 'Add images of kiwi: only 3 of 8 were recognised.')
+    ('Add images of garlic: there are only 8.', 'Add images of kiwi: 3 of 8 were recognised.')
     """
-    why = (
-        f"only {needed.correct} of {needed.total} were recognised"
-        if needed.total
-        else f"there are only {needed.images}"
-    )
+    why = f"{needed.correct} of {needed.total} were recognised" if needed.total else f"there are only {needed.images}"
     return f"Add images of {needed.label}: {why}."
 
 
