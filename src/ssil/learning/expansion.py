@@ -5,10 +5,8 @@ statistics included.
 """
 
 from dataclasses import dataclass
-from typing import Annotated
 
 import torch
-from pydantic import Field
 from torch import Tensor
 
 from ssil.core.classes import ClassTable
@@ -18,7 +16,6 @@ from ssil.learning.method import Phase, Stage, TaskPlan, Term, mean
 from ssil.learning.schedule import Training
 from ssil.learning.snapshot import Step, TaskState
 
-Weight = Annotated[float, Field(ge=0)]
 OLD = "backbone.old"
 """The branches of earlier tasks."""
 SHARED = "backbone.shared"

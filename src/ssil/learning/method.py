@@ -21,6 +21,7 @@ Count = Annotated[int, Field(ge=1)]
 Temperature = Annotated[float, Field(gt=0)]
 Rate = Annotated[float, Field(gt=0)]
 Momentum = Annotated[float, Field(ge=0, lt=1)]
+Weight = Annotated[float, Field(ge=0)]
 
 
 class Term(NamedTuple):

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from ssil.core.classes import ClassTable
 from ssil.learning import losses
 from ssil.learning.batches import Mixed
-from ssil.learning.method import Count, Method, Momentum, Phase, Rate, Stage, TaskPlan, Temperature, Term, mean
+from ssil.learning.method import Count, Method, Momentum, Phase, Rate, Stage, TaskPlan, Temperature, Term, Weight, mean
 from ssil.learning.registry import register
 from ssil.learning.schedule import Training
 from ssil.learning.snapshot import MAIN, Scorer, Step, TaskState
@@ -75,7 +75,7 @@ def bic(
     bias_epochs: Count | None = None,
     bias_lr: Rate = 0.001,
     bias_momentum: Momentum = 0.0,
-    beta_penalty: Annotated[float, Field(ge=0)] = 0.0,
+    beta_penalty: Weight = 0.0,
 ) -> Method:
     """BiC: Large Scale Incremental Learning (Wu et al., CVPR 2019): two numbers correct the newest task's scores.
 

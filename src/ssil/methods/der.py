@@ -6,8 +6,8 @@ from typing import Literal
 from ssil.core.classes import ClassTable
 from ssil.learning import losses
 from ssil.learning.batches import Mixed
-from ssil.learning.expansion import OLD, Expansion, Weight
-from ssil.learning.method import Count, Method, Phase, Rate, Stage, TaskPlan, Temperature, Term, mean
+from ssil.learning.expansion import OLD, Expansion
+from ssil.learning.method import Count, Method, Phase, Rate, Stage, TaskPlan, Temperature, Term, Weight, mean
 from ssil.learning.registry import register
 from ssil.learning.schedule import Training
 from ssil.learning.snapshot import Step
@@ -30,8 +30,8 @@ def der(
 
     A later task adds a copy of the newest backbone and trains it with the head, whose input are the features of all
     backbones; earlier ones stay as they are, batch-norm statistics included. An auxiliary head on the new backbone
-    alone, over the new classes and one class for all old ones, is dropped after training. At last the head is freed
-    of its bias to new classes.
+    alone, over the new classes and one class for all old ones, is dropped after training. At last the head is
+    corrected, since most images that it was trained on are of new classes.
 
     Departures: no pruning by masks, so the network grows by a whole backbone a task; by default the head is aligned
     as PyCIL does, not drawn anew; a task without new classes adds no backbone.

@@ -1,22 +1,19 @@
 """DER++: dark experience replay, with labels too (Buzzega et al., NeurIPS 2020)."""
 
 from functools import partial
-from typing import Annotated
 
-from pydantic import Field
 from torch import Tensor
 
 from ssil.core.classes import ClassTable
 from ssil.learning import losses
 from ssil.learning.batches import Replay
-from ssil.learning.method import Count, Method, Phase, StoredValues, Term, mean
+from ssil.learning.method import Count, Method, Phase, StoredValues, Term, Weight, mean
 from ssil.learning.registry import register
 from ssil.learning.schedule import Training
 from ssil.learning.snapshot import Step, TaskState
 from ssil.nn.heads import LinearHead
 
 LOGITS = "logits"
-Weight = Annotated[float, Field(ge=0)]
 
 
 def logits_now(state: TaskState, indices: Tensor) -> dict[str, Tensor]:

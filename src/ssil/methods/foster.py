@@ -11,8 +11,8 @@ from torch import Tensor
 from ssil.core.classes import ClassTable
 from ssil.learning import losses
 from ssil.learning.batches import Mixed
-from ssil.learning.expansion import OLD, Weight, add_branch
-from ssil.learning.method import Count, Method, Phase, Stage, TaskPlan, Temperature, Term, cross_entropy, mean
+from ssil.learning.expansion import OLD, add_branch
+from ssil.learning.method import Count, Method, Phase, Stage, TaskPlan, Temperature, Term, Weight, cross_entropy, mean
 from ssil.learning.registry import register
 from ssil.learning.schedule import Schedule, Training
 from ssil.learning.snapshot import Step, TaskState

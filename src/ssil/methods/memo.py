@@ -4,8 +4,8 @@ from functools import partial
 from typing import Literal
 
 from ssil.core.classes import ClassTable
-from ssil.learning.expansion import OLD, SHARED, Expansion, Weight
-from ssil.learning.method import Method, Stage, TaskPlan
+from ssil.learning.expansion import OLD, SHARED, Expansion
+from ssil.learning.method import Method, Stage, TaskPlan, Weight
 from ssil.learning.registry import register
 from ssil.learning.schedule import Training
 from ssil.learning.stages import align_new_rows

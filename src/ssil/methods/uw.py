@@ -2,16 +2,14 @@
 
 from dataclasses import replace
 from functools import partial
-from typing import Annotated
 
 import torch
-from pydantic import Field
 from torch import Tensor
 
 from ssil.core.classes import ClassTable
 from ssil.learning import losses, stages
 from ssil.learning.batches import Mixed
-from ssil.learning.method import Count, Method, Momentum, Phase, Rate, Temperature, Term, mean
+from ssil.learning.method import Count, Method, Momentum, Phase, Rate, Temperature, Term, Weight, mean
 from ssil.learning.registry import register
 from ssil.learning.schedule import Schedule, Training
 from ssil.learning.snapshot import Step
@@ -25,7 +23,7 @@ def uw(
     temperature: Temperature = 2.0,
     kd_tau_sq: bool = True,
     use_teacher_c: bool = True,
-    confidence: Annotated[float, Field(ge=0)] = 1.0,
+    confidence: Weight = 1.0,
     tuning_epochs: Count | None = None,
     tuning_lr: Rate = 0.01,
     tuning_momentum: Momentum = 0.9,
