@@ -37,7 +37,7 @@ def test_only_rivals_that_were_run_have_a_panel(figure: Figure) -> None:
 
 
 def test_all_panels_share_a_scale_that_shows_every_point(figure: Figure) -> None:
-    assert len({axes.get_ylim() for axes in figure.axes}) == 1
+    assert len({(axes.get_xlim(), axes.get_ylim()) for axes in figure.axes}) == 1
     low, high = figure.axes[0].get_ylim()
     assert low < -2
     assert 12 < high < 20  # the lead over BiC is not drawn

@@ -40,9 +40,11 @@ def leads_by_memory(measured: Leads, printed: Leads, columns: int = 4) -> Figure
     """
     rivals = list(dict.fromkeys(lead.rival for leads in measured.values() for lead in leads))
     figure, grid = panel_grid(len(rivals), columns, 3.2, 2.9)
-    low, high = _limits([*measured.values(), *printed.values()], rivals)
+    shown = [lead for leads in (*measured.values(), *printed.values()) for lead in leads if lead.rival in rivals]
+    shares, (low, high) = [lead.memory_share for lead in shown], _limits(shown)
     for place, (axes, rival) in enumerate(zip(grid, rivals, strict=True)):
         _panel(axes, rival, measured, printed)
+        axes.set_xlim(min(shares) / 1.2, max(shares) * 1.2)
         axes.set_ylim(low, high)
         if place % columns == 0:
             axes.set_ylabel("SS-IL's lead (points of top-1)")
@@ -83,10 +85,10 @@ def _styles() -> list[tuple[str, str]]:
     return list(zip(MARKERS, COLOURS, strict=False))
 
 
-def _limits(groups: Sequence[Sequence[Lead]], rivals: Sequence[str]) -> tuple[float, float]:
-    """Return the ends of the vertical axis that all panels share: 5 % beyond the data, with zero inside."""
-    drawn = [point for leads in groups for lead in leads if lead.rival in rivals for point in lead.points]
-    low, high = min(0.0, *drawn), max(0.0, *drawn)
+def _limits(shown: Sequence[Lead]) -> tuple[float, float]:
+    """Return the ends of the vertical axis that all panels share: 8 % beyond the data, with zero inside."""
+    points = [point for lead in shown for point in lead.points]
+    low, high = min(0.0, *points), max(0.0, *points)
     margin = 0.08 * (high - low)
     return low - margin, high + margin
 
