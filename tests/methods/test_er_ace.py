@@ -1,7 +1,13 @@
+from pathlib import Path
+from typing import Any
+
 import pytest
 import torch
 
 import oracles
+import tiny_runs
+from followed_methods import follow
+from ssil.benchmark.runner import run
 from ssil.core.classes import ClassTable
 from ssil.learning.batches import Replay
 from ssil.learning.method import Phase, Term
@@ -11,6 +17,8 @@ from ssil.nn.heads import LinearHead
 from ssil.nn.network import Output
 
 LABELS = [6, 0, 4, 5, 7, 1]
+REPLAYED = [False, True, True, True, False, False]
+"""One replayed image is of a new class, and one of the task's images of an old one."""
 
 
 def phase(classes: ClassTable, **options: object) -> Phase:
@@ -21,8 +29,10 @@ def phase(classes: ClassTable, **options: object) -> Phase:
 
 def loss(logits: torch.Tensor, labels: list[int], bounds: tuple[int, ...]) -> dict[str, Term]:
     classes = ClassTable(("?",) * bounds[-1], bounds)
-    output = Output(logits, logits)
-    return phase(classes).loss(Step(torch.tensor(labels), output, classes, {}, torch.ones(0), LinearHead(1), Scorer()))
+    output, head = Output(logits, logits), LinearHead(1)
+    replayed = torch.tensor(REPLAYED)
+    step = Step(torch.tensor(labels), output, classes, {}, torch.ones(0), head, Scorer(), replayed=replayed)
+    return phase(classes).loss(step)
 
 
 def draw(classes: int) -> torch.Tensor:
@@ -36,12 +46,14 @@ def draw(classes: int) -> torch.Tensor:
     ids=["three new classes", "one new class", "first task"],
 )
 def test_the_loss_is_its_equation(bounds: tuple[int, ...], restricted: int) -> None:
-    """New images have a softmax over new classes if there are several, exemplars one over all."""
-    logits, old = draw(8), bounds[-2]
+    """Images of several new classes have a softmax over these unless they are replayed; all others over all."""
+    logits = draw(8)
     wanted: dict[str, list[float]] = {"ce": [], "replay": []}
-    for scores, label in zip(oracles.rows(logits), LABELS, strict=True):
-        name = "replay" if label < old else "ce"
-        wanted[name].append(oracles.asymmetric_cross_entropy(scores, label, restricted))
+    for scores, label, replayed in zip(oracles.rows(logits), LABELS, REPLAYED, strict=True):
+        if replayed:
+            wanted["replay"].append(oracles.cross_entropy(scores, label))
+        else:
+            wanted["ce"].append(oracles.asymmetric_cross_entropy(scores, label, restricted))
     found = loss(logits, LABELS, bounds)
     for name, values in wanted.items():
         assert found[name].values.tolist() == pytest.approx(values)
@@ -52,8 +64,9 @@ def test_new_images_have_no_gradient_for_old_classes() -> None:
     logits = draw(8).requires_grad_()
     loss(logits, LABELS, (0, 3, 5, 8))["ce"].values.sum().backward()
     assert logits.grad is not None
-    assert not logits.grad[:, :5].any()
-    assert logits.grad[0, 5:].all()
+    of_new_classes = logits.grad[[0, 4]]
+    assert not of_new_classes[:, :5].any()
+    assert of_new_classes[:, 5:].all()
 
 
 def test_every_batch_has_exemplars() -> None:
@@ -61,3 +74,21 @@ def test_every_batch_has_exemplars() -> None:
     assert phase(two).batches == Replay(128, 32)
     assert phase(two, replay_batch=9).batches == Replay(128, 9)
     assert phase(two).teachers == ()
+
+
+def test_images_of_new_classes_are_replayed_too(tmp_path: Path) -> None:
+    """As many of each as an old class has exemplars: in the second task 3, as 9 exemplars are of 3 classes."""
+    dataset = tiny_runs.patterns(tmp_path / "patterns.npz", [8] * 6)
+    _, task, _ = follow("er_ace", dataset)
+    replayed = {int(index) for call in task.calls for index in call.indices[call.replayed]}
+    exemplars = {*task.memory.indices.tolist()}
+    assert exemplars < replayed <= exemplars | {*task.task.indices.tolist()}
+    assert len(replayed - exemplars) == 3
+
+
+def test_new_classes_are_recognised(tmp_path: Path) -> None:
+    """Over half of a task's images, right after it: with exemplars alone in the replay none was."""
+    dataset = tiny_runs.patterns(tmp_path / "easy.npz", [8] * 6)
+    settings: dict[str, Any] = {"task_sizes": (2, 2, 2), "epochs": 12, "later_epochs": 12, "batch": 8, "memory": 24}
+    record = run(tiny_runs.config(dataset, **settings, method="er_ace"))
+    assert min(task.task_top1[-1] for task in record.tasks) > 50

@@ -169,19 +169,27 @@ class ClassBalanced:
 
 
 class LocalBatch(NamedTuple):
-    """One process's share of a global batch: images as fetched, draws for their augmentation, labels, indices."""
+    """One process's share of a global batch: images as fetched, draws for their augmentation, labels, indices.
+
+    `replayed` are those from the second part of the batch.
+    """
 
     pixels: Tensor
     draws: Draws
     labels: Tensor
     indices: Tensor
+    replayed: Tensor
 
     def split(self, count: int) -> list[Self]:
         """Return at most `count` parts of nearly equal size, with new and replayed images in each."""
         if count == 1:
             return [self]
         rows = [torch.arange(len(self.labels))[first::count] for first in range(min(count, len(self.labels)))]
-        return [type(self)(self.pixels[row], self.draws.take(row), self.labels[row], self.indices[row]) for row in rows]
+        return [self._at(row) for row in rows]
+
+    def _at(self, row: Tensor) -> Self:
+        pixels, draws, *rest = self
+        return type(self)(pixels[row], draws.take(row), *(values[row] for values in rest))
 
 
 def load(batch: Batch, generator: torch.Generator, context: ExecutionContext, least: int) -> LocalBatch:
@@ -199,5 +207,5 @@ def load(batch: Batch, generator: torch.Generator, context: ExecutionContext, le
     main, replayed = (torch.arange(len(part))[rank::world] for part in batch)
     slots = torch.cat([main, len(batch.main) + replayed])
     draws = context.transform.draw(len(indices), generator).take(slots)
-    local = indices[slots]
-    return LocalBatch(context.samples.images.fetch(local, draws), draws, context.samples.labels[local], local)
+    local, labels = indices[slots], context.samples.labels
+    return LocalBatch(context.samples.images.fetch(local, draws), draws, labels[local], local, slots >= len(batch.main))

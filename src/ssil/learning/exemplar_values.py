@@ -124,7 +124,8 @@ class KeptValues:
         self.row[memory.indices] = torch.arange(self.count)
         self.stored = {name: with_empty_row(values).to(device) for name, values in memory.stored.items()}
 
-    def of(self, indices: Tensor) -> tuple[Tensor, Tensor, dict[str, Tensor]]:
-        """Return the indices, whether each is an exemplar's, and what is kept with each."""
+    def of(self, indices: Tensor, replayed: Tensor) -> tuple[Tensor, Tensor, Tensor, dict[str, Tensor]]:
+        """Return the indices, which are exemplars', which are replayed, and what is kept with each."""
         rows = self.row[indices].to(self.device)
-        return indices, rows < self.count, {name: values[rows] for name, values in self.stored.items()}
+        stored = {name: values[rows] for name, values in self.stored.items()}
+        return indices, rows < self.count, replayed.to(self.device), stored

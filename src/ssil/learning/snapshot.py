@@ -131,6 +131,8 @@ class Step:
     """(B,) the images' indices among the training samples, on the CPU"""
     exemplars: Tensor = field(default_factory=lambda: torch.empty(0, dtype=torch.bool))
     """(B,) whether an image is an exemplar; the others are the task's own, of new or of known classes"""
+    replayed: Tensor = field(default_factory=lambda: torch.empty(0, dtype=torch.bool))
+    """(B,) whether an image is in the batch as a replayed one (`Replay`), beside the pass over the task's images"""
     stored: Mapping[str, Tensor] = field(default_factory=dict)
     """By name, what the memory keeps with the images (B, ...); NaN for images with which nothing is kept. Empty in a
     task without exemplars."""

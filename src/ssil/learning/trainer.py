@@ -195,7 +195,7 @@ class Trainer:
         with self.fabric.autocast():
             outputs = {name: teacher(images) for name, teacher in self.teachers.items()}
         head, scorer = self.progress.network.head, self.progress.scorers[MAIN]
-        kept = self.kept.of(part.indices)
+        kept = self.kept.of(part.indices, part.replayed)
         return Step(labels, self.network(images), self.classes, outputs, self.counts, head, scorer, *kept)
 
     def _backward_scorer(self, batch: Batch) -> dict[str, Tensor]:
@@ -204,7 +204,7 @@ class Trainer:
         labels, features = self.context.samples.labels[indices], self.features[self.feature_row[indices]]
         head, scorer = self.progress.network.head, self.progress.scorers[MAIN]
         output = Output(head(features), features)
-        kept = self.kept.of(indices)
+        kept = self.kept.of(indices, torch.arange(len(indices)) >= len(batch.main))
         step = Step(labels.to(self.counts.device), output, self.classes, {}, self.counts, head, scorer, *kept)
         terms = _checked(self.phase.loss(step))
         values = {name: term.values.sum() * (1 / max(term.divisor, 1)) for name, term in terms.items()}
@@ -257,8 +257,8 @@ def _whole_divisors(loss: Loss, step: Step, local: LocalBatch, kept: KeptValues)
         name: TeacherOutput(_placeholder(given.output, labels), _first_row(given.scores, labels))
         for name, given in step.teachers.items()
     }
-    indices, exemplars, stored = kept.of(local.indices)
-    known = replace(step, labels=labels, indices=indices, exemplars=exemplars, stored=stored)
+    indices, exemplars, replayed, stored = kept.of(local.indices, local.replayed)
+    known = replace(step, labels=labels, indices=indices, exemplars=exemplars, replayed=replayed, stored=stored)
     return _divisors(loss(replace(known, output=_placeholder(step.output, labels), teachers=teachers)))
 
 

@@ -30,6 +30,16 @@ def balanced(pool: Pool, classes: ClassTable, random: Randomness) -> Pool:
     return Pool(from_new, from_old, pool.labels)
 
 
+def replaying_new_classes(pool: Pool, classes: ClassTable, random: Randomness) -> Pool:
+    """Select all images; those to be replayed are the exemplars, and of each new class as many as an old class has.
+
+    The latter are the task's images that a random memory would keep. They are in the pass over new images too.
+    """
+    old, new = _groups(pool, classes, random)
+    each = max(1, round(len(pool.old) / max(1, len(old))))
+    return Pool(pool.new, _joined(pool, [pool.old, *(group[:each] for group in new.values())]), pool.labels)
+
+
 def hold_out_per_class(pool: Pool, classes: ClassTable, random: Randomness, share: float) -> Pool:
     """Select the same number of images of every class: `share` of the smallest class, at least one.
 

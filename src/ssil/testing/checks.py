@@ -119,16 +119,16 @@ def trains_on_the_task_and_the_memory_alone(trial: Trial) -> None:
 
 
 def replay_batches_keep_their_ratio(trial: Trial) -> None:
-    """With `Replay` batches, every batch has exactly as many exemplars and new images as the rule states."""
+    """With `Replay` batches, every batch has exactly as many replayed and new images as the rule states."""
     rules = [(call.phase.batches, task, call) for task, call in trial.calls if len(task.memory)]
     replayed = [(rule, task, call) for rule, task, call in rules if isinstance(rule, Replay)]
     if not replayed:
         raise NotApplicable("no phase has replay batches")
     for rule, task, call in replayed:
-        old = int((call.labels < task.task.classes.old).sum())
+        old = int(call.replayed.sum())
         new = len(call.labels) - old
         wanted = (rule.replay, min(rule.batch, len(task.task.indices)))
-        assert (old, new) == wanted, f"a batch has {old} exemplars and {new} new images, not {wanted}"
+        assert (old, new) == wanted, f"a batch has {old} replayed and {new} new images, not {wanted}"
 
 
 def one_seed_gives_the_same_start(trial: Trial) -> None:

@@ -80,6 +80,8 @@ class LossCall:
     indices: Tensor
     """The training images of the batch."""
     labels: Tensor
+    replayed: Tensor
+    """Which of them are replayed."""
     terms: Mapping[str, Term]
     gradient: Tensor
     """The gradient of the sum of the terms with respect to the logits, or to the scorer if the phase trains that."""
@@ -167,7 +169,15 @@ def _traced(method: Method, calls: list[LossCall], images: TracedImages) -> Meth
         def loss(step: Step) -> dict[str, Term]:
             terms = phase.loss(step)
             calls.append(
-                LossCall(phase, images.fetched[-1], step.labels, terms, _gradient(phase, step, terms), step.teachers)
+                LossCall(
+                    phase,
+                    images.fetched[-1],
+                    step.labels,
+                    step.replayed,
+                    terms,
+                    _gradient(phase, step, terms),
+                    step.teachers,
+                )
             )
             return terms
 
