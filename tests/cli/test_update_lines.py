@@ -33,6 +33,7 @@ def test_old_and_new_classes_in_plain_words(report: UpdateReport) -> None:
     assert [*update_lines(report)] == [
         "version 2: 1 new class, more of 1, 12 images, 8.0 s",
         "recognises 67 of 100 images like these (probably 39 to 86), tried on 12",
+        "  images from another place or another day may do worse: see ssil test",
         "  classes it knew: 100 before the update, 88 after it; new classes: 25",
         "recognised less than before: ant 4 of 4, now 3",
     ]

@@ -17,10 +17,11 @@ import torch
 from ssil.classifier import model_files, model_tensors
 from ssil.classifier.classifier_settings import ClassifierSettings, make_settings
 from ssil.classifier.image_file import ImageFile, ImagesByClass
+from ssil.classifier.name_history import History
 from ssil.classifier.onnx_export import try_export
 from ssil.classifier.prediction import Classifier, execution_context
 from ssil.classifier.unknown import checked_threshold, stated_threshold
-from ssil.classifier.versions import COUNTED, EXEMPLARS, HOLDOUT, IMAGES, ONNX, THRESHOLD, History, VersionedDirectory
+from ssil.classifier.versions import COUNTED, EXEMPLARS, HOLDOUT, IMAGES, ONNX, THRESHOLD, VersionedDirectory
 from ssil.core import __version__
 from ssil.core.classes import ClassTable
 from ssil.core.errors import UserError, one_line
@@ -94,25 +95,58 @@ class ModelDirectory(VersionedDirectory):
 
     def publish_change(self, parent: ModelVersion | None, classifier: Classifier, **change: Any) -> ModelVersion:
         """Publish a classifier that was derived from `parent`, with `change` as its entry in the history."""
-        entry = {
-            "parent": parent.number if parent else None,
-            "time": datetime.now(UTC).isoformat(timespec="seconds"),
-            "ssil": __version__,
-            **change,
-        }
-        return self.publish(classifier, [*(parent.history if parent else ()), entry])
+        return self.publish(classifier, _with_entry(parent, change))
 
     def publish(self, classifier: Classifier, history: History) -> ModelVersion:
-        """Write a new version under a temporary name, validate it by loading it, rename it, and make it current."""
-        number = max(self.numbers(), default=0) + 1
-        folder = self.version(number)
+        """Write a new version under a temporary name, validate it by loading it, rename it, and make it current.
+
+        A candidate, which was made from an earlier version, is removed.
+        """
+        number = self._next_number()
+        version = self._write_version(self.version(number), number, classifier, history)
+        self.point_to(number)
+        self.drop_candidate()
+        return version
+
+    def keep_candidate(self, parent: ModelVersion, classifier: Classifier, **change: Any) -> ModelVersion:
+        """Write an update that was refused as the model's candidate, in place of an earlier one.
+
+        It is what `publish_change` would have published; `accept_candidate` publishes it.
+        """
+        self.drop_candidate()
+        return self._write_version(self.candidate, self._next_number(), classifier, _with_entry(parent, change))
+
+    def accept_candidate(self) -> ModelVersion:
+        """Publish the candidate: it becomes a version, and the current one.
+
+        Raises:
+            UserError: There is no candidate; it is damaged; or it was made from another version than the current one.
+        """
+        if not (description := self.candidate_description()):
+            raise UserError(f"model: {self.folder} has no candidate; an update that --max-drop refuses leaves one")
+        number, parent, current = self._next_number(), [{}, *description["history"]][-1].get("parent"), self.current()
+        if parent != current or description.get("version") != number:
+            cure = f"roll back to {parent}, discard it (ssil discard), or learn the images again"
+            raise UserError(f"candidate: it was made from version {parent}, and {current} is the current one; {cure}")
+        version = self._read(self.candidate, number)
+        with self.writing():
+            self.candidate.replace(self.version(number))
+            for folder in (self.version(number).parent, self.folder):
+                flush_folder(folder)  # before current.json names it
+        self.point_to(number)
+        return version
+
+    def _next_number(self) -> int:
+        return max(self.numbers(), default=0) + 1
+
+    def _write_version(self, folder: Path, number: int, classifier: Classifier, history: History) -> ModelVersion:
+        """Write a version under a temporary name, validate it by loading it, and rename it."""
         shutil.rmtree(temporary(folder), ignore_errors=True)
         with self.writing():
             problem = self._write(temporary(folder), number, classifier, history)
             version = replace(self._read(temporary(folder), number), onnx_problem=problem)
             temporary(folder).replace(folder)
-            flush_folder(folder.parent)  # before current.json names it
-        self.point_to(number)
+            flush_folder(folder.parent)
         return version
 
     def _write(self, folder: Path, number: int, classifier: Classifier, history: History) -> str | None:
@@ -181,6 +215,17 @@ class ModelDirectory(VersionedDirectory):
         if not path.exists():
             return None
         return ImageFile(name, digest, partial(model_files.read_image, path, digest), origin, features, stored)
+
+
+def _with_entry(parent: ModelVersion | None, change: Mapping[str, Any]) -> History:
+    """Return the history of a version that was derived from `parent` by a change."""
+    entry = {
+        "parent": parent.number if parent else None,
+        "time": datetime.now(UTC).isoformat(timespec="seconds"),
+        "ssil": __version__,
+        **change,
+    }
+    return [*(parent.history if parent else ()), entry]
 
 
 def _check_shapes(snapshot: Snapshot, settings: ClassifierSettings) -> None:

@@ -13,7 +13,7 @@ from ssil.classifier.model_tensors import FEATURES, STORED, features_reader, rea
 from ssil.classifier.versions import EXEMPLARS, HOLDOUT, ONNX
 from ssil.core.defects import Defect, OnFile, left_over, move_aside, told
 from ssil.core.errors import UserError
-from ssil.core.model_layout import CURRENT, MODEL, VERSIONS, WEIGHTS
+from ssil.core.model_layout import CURRENT, MODEL, VALIDATED, VERSIONS, WEIGHTS
 from ssil.data.decode import UnreadableError, decode_image
 
 Description = Mapping[str, Any]
@@ -47,10 +47,11 @@ class _ModelVerification:
     def __init__(self, directory: ModelDirectory) -> None:
         self.directory, self.folder = directory, directory.folder
         self.whole: dict[int, Description] = {}
+        self.candidate: Description | None = None
 
     def defects(self, on_file: OnFile) -> list[Defect]:
         """Return all defects; those of versions before that of the current one, whose repair needs a whole version."""
-        broken = list(self._version_defects())
+        broken = [*self._version_defects(), *self._candidate_defects()]
         exported = list(self._onnx_defects())
         return [*self._current_defects(), *broken, *exported, *self._image_defects(on_file), *self._left_over()]
 
@@ -62,6 +63,24 @@ class _ModelVerification:
                 path = self.directory.version(number) / (WEIGHTS if WEIGHTS in str(error) else MODEL)
                 meaning = f"version {number} can't be used"
                 yield Defect(path, told(error, path), meaning, partial(self._give_up, number))
+
+    def _candidate_defects(self) -> Iterator[Defect]:
+        """Yield a defect if the update that was refused last is kept, and damaged."""
+        folder = self.directory.candidate
+        try:
+            if found := self.directory.candidate_description():
+                read_weights(folder / WEIGHTS, str(found.get("weights")))
+                if validated := found.get("validated"):
+                    read_checked(folder / VALIDATED, str(validated))
+                if exported := found.get("onnx"):
+                    read_checked(folder / ONNX, str(exported))
+                self.candidate = found
+        except UserError as error:
+            path = next((folder / name for name in (WEIGHTS, VALIDATED, ONNX) if name in str(error)), folder / MODEL)
+            yield Defect(path, told(error, path), "the refused update can't be accepted", self._give_up_candidate)
+
+    def _give_up_candidate(self) -> str:
+        return move_aside(self.folder, self.directory.candidate)
 
     def _verified(self, number: int) -> Description:
         """Return a version's description; raise UserError if a file of the version is damaged."""
@@ -131,7 +150,8 @@ class _ModelVerification:
 
     def _image_defects(self, on_file: OnFile) -> Iterator[Defect]:
         """Yield a defect for each image or features of a whole version that is missing or damaged."""
-        entries = {entry["file"]: entry for one in self.whole.values() for entry in _entries(one)}
+        kept = [*self.whole.values(), *([self.candidate] if self.candidate else [])]
+        entries = {entry["file"]: entry for one in kept for entry in _entries(one)}
         for done, (file, entry) in enumerate(sorted(entries.items()), start=1):
             if problem := _image_problem(self.folder / file, str(entry["sha256"])):
                 meaning = UPDATES if problem != "missing" else "the class has one image less to be remembered by"
@@ -161,6 +181,9 @@ class _ModelVerification:
             if any(changed[group] != description[group] for group in changed):
                 self.whole[number] = description | changed  # type: ignore[operator]
                 write_checked_json(self.directory.version(number) / MODEL, self.whole[number])
+        if self.candidate and any(entry["file"] == file for entry in _entries(self.candidate)):
+            self.directory.drop_candidate()
+            self.candidate = None
         done = f", and {move_aside(self.folder, path)}" if path.exists() else ""
         return f"no version refers to it any more{done}"
 
@@ -169,6 +192,7 @@ class _ModelVerification:
         unfinished = self.directory.unfinished()
         parts = [Defect(path, "left over", "a process was killed", partial(self._tidy, path)) for path in unfinished]
         all_whole = len(self.whole) == len(self.directory.numbers())  # else an image may be a damaged version's
+        all_whole = all_whole and self.directory.candidate.is_dir() == bool(self.candidate)
         return [*parts, *(left_over(self.directory.unused_files(), "no version refers to it") if all_whole else [])]
 
     def _tidy(self, path: Path) -> str:

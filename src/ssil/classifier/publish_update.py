@@ -59,11 +59,18 @@ class PublishedUpdate:
 
 
 class RefusedUpdateError(RefusedError):
-    """An update that exceeds a limit, with its report."""
+    """An update that exceeds a limit, with its report; it is kept as the model's candidate."""
 
     def __init__(self, reason: str, report: UpdateReport) -> None:
         super().__init__(reason)
         self.report = report
+
+    @classmethod
+    def of(cls, reason: str, folder: Path, report: UpdateReport) -> "RefusedUpdateError":
+        """Return the error with a message that says what can be done."""
+        told = f"{reason}; the model is as it was"
+        cure = f"to publish the update all the same: ssil accept {folder}"
+        return cls(f"{told}; {cure}", replace(report, refused=f"{told[0].upper()}{told[1:]}."))
 
 
 def publish_update(
@@ -139,7 +146,9 @@ def publish_update(
             remarks=remarks,
             folder=str(folder),
         )
-        _check_limits(report, result, limits or Limits())
+        if before and (reason := _excess(result, limits or Limits())):
+            directory.keep_candidate(before, result.classifier, **facts, refused=reason)
+            raise RefusedUpdateError.of(reason, folder, report)
         version = directory.publish_change(before, result.classifier, **facts)
     return PublishedUpdate(version, result, remarks, report.published(version))
 
@@ -161,13 +170,6 @@ def _refuse_training_settings(settings: ClassifierSettings, given: Iterable[str]
             f"{unused[0]}: {settings.method} trains nothing, so that it would change nothing; leave it out, or name "
             "a method that trains when you make the model, such as --method eeil"
         )
-
-
-def _check_limits(report: UpdateReport, result: Update, limits: Limits) -> None:
-    """Raise RefusedUpdateError if the update costs more than the limits allow."""
-    if reason := _excess(result, limits):
-        refused = f"{reason}; the model is as it was"
-        raise RefusedUpdateError(refused, replace(report, refused=f"{refused[0].upper()}{refused[1:]}."))
 
 
 def _excess(result: Update, limits: Limits) -> str | None:

@@ -3,16 +3,16 @@
 import re
 import shutil
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from itertools import takewhile
 from pathlib import Path
 from typing import Any, TypeVar
 
 from ssil.classifier.model_files import FORMAT, read_checked_json, refuse_special_files, walk, write_checked_json
+from ssil.classifier.name_history import name_there
 from ssil.core.errors import UserError
-from ssil.core.files import LOCK, checksum, locked, temporary
-from ssil.core.model_layout import CURRENT, MODEL, VALIDATED, VERSIONS, version_folder
+from ssil.core.files import LOCK, checksum, flush_folder, locked, temporary
+from ssil.core.model_layout import CANDIDATE, CURRENT, MODEL, VALIDATED, VERSIONS, version_folder
 
 IMAGES, ONNX = "pictures", "model.onnx"
 EXEMPLARS, HOLDOUT, COUNTED = "exemplars", "quiz", "counted"
@@ -21,7 +21,14 @@ STAGING = "staging"
 """The folder of images that wait to be learnt, see `ssil studio`; it may exist before there is a model."""
 THRESHOLD = "unknown_below"
 """The key in model.json of the threshold of unknown images."""
-UNFINISHED = (f".{CURRENT}.part", f"{VERSIONS}/.*.part", f"{VERSIONS}/*/.*.part")
+DROPPED = ".dropped.part"
+"""The name of a candidate that is being removed."""
+UNFINISHED = (
+    f".{CURRENT}.part",
+    f".{CANDIDATE}.part",
+    DROPPED,
+    *(f"{folder}/.*.part" for folder in (VERSIONS, f"{VERSIONS}/*", CANDIDATE)),
+)
 """Files and folders that are being written or removed."""
 KEPT_FILE = re.compile(r"(?:[0-9a-f]{32}-)?([0-9a-f]{32})\.\w+")
 """The name of a kept image, or of its features; the last 32 digits are its own checksum."""
@@ -34,8 +41,6 @@ MAX_VERSION = 10**9
 """No model has more versions."""
 
 Version = TypeVar("Version")
-History = Sequence[Mapping[str, Any]]
-"""One entry per change that led to a version, the newest last."""
 
 
 class VersionedDirectory:
@@ -121,6 +126,26 @@ class VersionedDirectory:
         """Return the folder of a version."""
         return self.folder / VERSIONS / version_folder(number)
 
+    @property
+    def candidate(self) -> Path:
+        """The folder of an update that was refused, if it is kept: a version that is not published."""
+        return self.folder / CANDIDATE
+
+    def candidate_description(self) -> dict[str, Any] | None:
+        """Return the content of the candidate's model.json; None if there is no candidate."""
+        return self._description(self.candidate) if self.candidate.is_dir() else None
+
+    def drop_candidate(self) -> bool:
+        """Remove the candidate; return whether there was one. Its images are removed with other unused files."""
+        if not self.candidate.is_dir():
+            return False
+        with self.writing():
+            shutil.rmtree(self.folder / DROPPED, ignore_errors=True)
+            self.candidate.replace(self.folder / DROPPED)
+            flush_folder(self.folder)
+            shutil.rmtree(self.folder / DROPPED, ignore_errors=True)
+        return True
+
     @contextmanager
     def writing(self) -> Iterator[None]:
         """Turn an OSError, such as that of a full disk, into a UserError."""
@@ -147,7 +172,10 @@ class VersionedDirectory:
 
     def description(self, number: int) -> dict[str, Any]:
         """Return the content of a version's model.json, after a check that its lists are lists."""
-        path = self.version(number) / MODEL
+        return self._description(self.version(number))
+
+    def _description(self, folder: Path) -> dict[str, Any]:
+        path = folder / MODEL
         description = read_checked_json(path)
         if not _is_description(description):
             raise UserError(f"model: {path} is not what it should be; restore it, or prune it")
@@ -162,14 +190,18 @@ class VersionedDirectory:
         return total
 
     def erase_images(self, class_name: str) -> None:
-        """Remove a class's images from every version, under whatever name it has there, and from the disk."""
+        """Remove a class's images from every version, under whatever name it has there, and from the disk.
+
+        A candidate is removed as a whole.
+        """
+        self.drop_candidate()
         here = self._history(self.current())
         versions = {number: self.description(number) for number in self.numbers()}  # read all before changing any
         erased = set[str]()
         with self.writing():
             for number, description in versions.items():
                 names = description["classes"]["names"]
-                name = _name_there(class_name, here, description["history"])
+                name = name_there(class_name, here, description["history"])
                 if name in names:
                     label = names.index(name)
                     images = [*description[EXEMPLARS][label], *description[HOLDOUT][label]]
@@ -228,7 +260,8 @@ class VersionedDirectory:
 
         Not by its name: a file system may spell it in another way than model.json does.
         """
-        descriptions = [self.description(number) for number in self.numbers()]
+        candidate = self.candidate_description()
+        descriptions = [*map(self.description, self.numbers()), *([candidate] if candidate else [])]
         groups = [group for one in descriptions for group in (*one[EXEMPLARS], *one[HOLDOUT])]
         used: dict[int, set[str]] = defaultdict(set)
         for path in {self.folder / image["file"] for group in groups for image in group}:
@@ -268,29 +301,3 @@ def _list(value: Any) -> list[Any]:
 
 def _inode(folder: Path) -> int:
     return folder.stat().st_ino
-
-
-def _name_there(name: str, here: History, there: History) -> str | None:
-    """Return the name in version `there` of the class called `name` in version `here`; None if it is unknown there.
-
-    Renamings are undone back to the last common entry of both histories, then those of `there` are applied. A class
-    that arrived after the common entry is the one that arrived in `there` under the same name, if there is one.
-
-    >>> past = [{"new": ["ant", "bee"]}]
-    >>> _name_there("wasp", [*past, {"renamed": ["bee", "wasp"]}], [*past, {"renamed": ["bee", "fly"]}])
-    'fly'
-    >>> _name_there("bee", [*past, {"renamed": ["bee", "wasp"]}, {"new": ["bee"]}], past)
-    """
-    common = len([*takewhile(lambda pair: pair[0] == pair[1], zip(here, there, strict=False))])
-    exists = True
-    for entry in reversed(here[common:]):
-        if name in entry.get("new", ()):
-            exists = False
-            break
-        before, after = entry.get("renamed", (name, name))
-        name = before if name == after else name
-    for entry in there[common:]:
-        exists = exists or name in entry.get("new", ())
-        before, after = entry.get("renamed", (name, name))
-        name = after if exists and name == before else name
-    return name if exists else None

@@ -36,6 +36,8 @@ COMMANDS = {
         "test": "Test a model by labelled images that it has not seen.",
         "inspect": "Show a model's classes, their kept images and accuracies.",
         "history": "List a model's versions: what each has learnt, and accuracies before and after.",
+        "accept": "Publish an update that --max-drop has refused.",
+        "discard": "Remove an update that --max-drop has refused.",
         "rollback": "Make another version of a model the current one.",
         "rename": "Give a model's class another name.",
         "forget": "Remove a class from a model, and erase its images.",

@@ -57,8 +57,8 @@ Of a new class with five or more images one in five, at most ten, goes into the
 hold-out set: what an update does to old and new classes is measured on images
 that are not learnt. (slda and its like add them up too, after that.) With
 --max-drop an update that costs the old classes more is not published (exit code
-3). Images that IMAGES itself reserves for testing (a folder test/ beside
-train/) are not learnt.
+3), but kept for `ssil accept`. Images that IMAGES itself reserves for testing
+(a folder test/ beside train/) are not learnt.
 
 A version keeps --memory images in all, as files in MODEL/pictures; those of
 earlier versions stay there until `ssil prune`. Methods that train keep old
