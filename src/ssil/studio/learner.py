@@ -19,11 +19,14 @@ from ssil.core.files import write_json
 from ssil.studio.learning_jobs import CANCEL, RESULT, Job
 
 if TYPE_CHECKING:
+    from ssil.classifier.advice.advise import Advice
     from ssil.classifier.publish_update import PublishedUpdate
     from ssil.learning.task import Progress, ProgressReport
 
 SECONDS = 0.2
 """Between two looks for a request to cancel, and between two lines of the log."""
+MOST_EXAMPLES = 6
+"""Images that are shown of two classes that are confused."""
 CANCELLED = "the update was cancelled; the model is as it was, and your photos are still here"
 
 
@@ -85,16 +88,29 @@ def _result(published: "PublishedUpdate") -> dict[str, Any]:
     before = update.before.classes if update.before else {}
     after = update.after.classes if update.after else {}
     names = published.version.classifier.classes.names
+    facts = ("parent", "seconds", "pictures", "old_before", "old_after", "new_after", "estimate")
     return {
         "version": published.version.number,
-        "parent": entry["parent"],
-        "seconds": entry["seconds"],
-        "images": entry["pictures"],
-        "old_before": entry["old_before"],
-        "old_after": entry["old_after"],
-        "new_after": entry["new_after"],
+        **{name: entry.get(name) for name in facts},
         "classes": [_row(name, name in update.known_classes, before, after) for name in names],
         "remarks": [f"{remark.path}: {remark.reason}" for remark in published.remarks],
+        **(_advice(published.report.advice) if published.report.advice else {}),
+    }
+
+
+def _advice(advice: "Advice") -> dict[str, Any]:
+    from ssil.classifier.advice.sentences import TITLES, about_alike, about_confused, about_needed  # imports torch
+
+    return {
+        "suspects": [
+            {"digest": one.image.original_digest, "kind": TITLES[one.kind], "label": one.label, "other": one.other}
+            for one in advice.suspects
+        ],
+        "confused": [
+            {"text": about_confused(pair), "digests": [image.digest for image in pair.images[:MOST_EXAMPLES]]}
+            for pair in advice.confused
+        ],
+        "steps": [*map(about_alike, advice.alike), *map(about_needed, advice.needed)],
     }
 
 

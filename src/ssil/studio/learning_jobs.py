@@ -9,6 +9,7 @@ import csv
 import fcntl
 import json
 import os
+import shutil
 import subprocess
 import sys
 import threading
@@ -18,14 +19,18 @@ from contextlib import suppress
 from io import StringIO
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
+from urllib.parse import unquote
 
+from ssil.classifier.model_files import check_digest
 from ssil.classifier.versions import VersionedDirectory
 from ssil.core.errors import UserError
 from ssil.core.files import LOCK, append_line, create_folder, write_atomic
 from ssil.data.image_index import as_utf8
-from ssil.studio.staging import Staging
+from ssil.studio.staging import StagedImage, Staging
 
 JOBS, TABLE, LOG, RESULT, CANCEL, OUTPUT = "jobs", "images.csv", "log.jsonl", "result.json", "cancel", "output.txt"
+LEARNT = "learnt"
+"""The folder of the images that a job has learnt, kept until the next job so that the update can be taken back."""
 KEPT_JOBS = 20
 """Of which the logs are kept."""
 ENDS = ("done", "failed", "cancelled")
@@ -118,11 +123,11 @@ class LearningJobs:
         return job
 
     def state(self, job: Job) -> JobState:
-        """Return what became of a job; the images of one that was published wait no longer."""
+        """Return what became of a job; the images of one that was published are put aside."""
         if job.is_running():
             return "running"
         if self.published_version(job):
-            self.forget_images(job)
+            self._put_aside(job)
             return "done"
         last = [facts["event"] for _, facts in job.events()][-1:]
         return last[0] if last and last[0] in ENDS[1:] else "stopped"
@@ -135,12 +140,27 @@ class LearningJobs:
                 return number
         return None
 
-    def forget_images(self, job: Job) -> None:
-        """Remove the images of a published job from the staging area."""
+    def take_back(self, job: Job) -> None:
+        """Let the images of a job wait again, after the version before it was made the current one."""
+        for path in (job.folder / LEARNT).glob("*/*"):
+            self.staging.move(StagedImage("", path), unquote(path.parent.name))
+
+    def learnt_image(self, digest: str) -> Path | None:
+        """Return the file of an image that the last update has learnt; None if there is none."""
+        found = (path for job in self.all() for path in (job.folder / LEARNT).glob(f"*/{check_digest(digest)}.*"))
+        return next(found, None)
+
+    def suspects(self) -> dict[str, Mapping[str, Any]]:
+        """Return what the last update that was published has found odd, by the checksum of the image."""
+        results = [result for job in reversed(self.all()) if (result := job.result())]
+        return {one["digest"]: one for one in results[0].get("suspects", [])} if results else {}
+
+    def _put_aside(self, job: Job) -> None:
+        """Take the images of a published job out of those that wait."""
         with suppress(FileNotFoundError), job.table.open(encoding="utf-8", newline="") as file:
             for row in csv.DictReader(file):
                 if image := self.staging.find(Path(row["path"]).stem):
-                    self.staging.erase(image)
+                    image.path.replace(_created(job.folder / LEARNT / image.path.parent.name) / image.path.name)
             job.table.rename(job.table.with_suffix(".learnt.csv"))
 
     def _new_job(self) -> Job:
@@ -165,10 +185,16 @@ class LearningJobs:
         threading.Thread(target=self.process.wait, daemon=True).start()  # so that no dead process is left
 
     def _remove_old(self) -> None:
+        """Remove the images of earlier jobs, and what is left of jobs long ago."""
+        for job in self.all():
+            shutil.rmtree(job.folder / LEARNT, ignore_errors=True)
         for job in self.all()[: -KEPT_JOBS + 1]:
-            for path in job.folder.iterdir():
-                path.unlink()
-            job.folder.rmdir()
+            shutil.rmtree(job.folder, ignore_errors=True)
+
+
+def _created(folder: Path) -> Path:
+    create_folder(folder)
+    return folder
 
 
 def _table(rows: Sequence[tuple[str, str]]) -> bytes:

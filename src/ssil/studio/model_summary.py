@@ -8,6 +8,7 @@ from ssil.classifier.model_files import read_image
 from ssil.classifier.version_changes import describe_change
 from ssil.classifier.versions import COUNTED, EXEMPLARS, HOLDOUT, IMAGES, VersionedDirectory
 from ssil.core.errors import UserError
+from ssil.studio.learning_jobs import LearningJobs
 from ssil.studio.staging import StagedImage, Staging
 
 FEW, GOOD = 5, 20
@@ -89,8 +90,10 @@ def _known_classes(model: Path) -> dict[str, tuple[int, tuple[KeptImage, ...]]]:
     for label, name in enumerate(description["classes"]["names"]):
         entries = [*description[EXEMPLARS][label], *description[HOLDOUT][label]]
         counted = (description.get(COUNTED) or description[EXEMPLARS])[label]
+        learnt = {*counted} if description.get(COUNTED) else {entry["sha256"] for entry in counted}
+        held = {entry["origin"] or entry["sha256"] for entry in description[HOLDOUT][label]}
         kept = tuple(KeptImage(entry["sha256"], model / entry["file"]) for entry in entries)
-        found[name] = (len(counted) + len(description[HOLDOUT][label]), kept)
+        found[name] = (len(learnt | held), kept)
     return found
 
 
@@ -107,19 +110,18 @@ def _hint(count: int, largest: int) -> str:
     return "far fewer than others" if 4 * count < largest else ""
 
 
-def find_image(model: Path, digest: str) -> bytes | None:
-    """Return the content of an image that waits or that the current version keeps; None if there is none."""
-    if staged := Staging(model).find(digest):
-        return read_image(staged.path, digest)
-    for _, kept in _known_classes(model).values():
-        for image in kept:
-            if image.digest == digest and _is_inside(image.path, model / IMAGES):
-                return read_image(image.path, digest)
+def find_image(model: Path, jobs: LearningJobs, digest: str) -> bytes | None:
+    """Return the content of an image that waits, was learnt last, or is kept by a version; None if there is none."""
+    staged = jobs.staging.find(digest)
+    if path := staged.path if staged else jobs.learnt_image(digest) or _kept_file(model, digest):
+        return read_image(path, digest)
     return None
 
 
-def _is_inside(path: Path, folder: Path) -> bool:
-    return ".." not in path.parts and path.is_relative_to(folder)
+def _kept_file(model: Path, digest: str) -> Path | None:
+    """Return the file of an image that a version keeps."""
+    found = (model / IMAGES).glob(f"*/{digest}.*")
+    return next((path for path in found if path.suffix != ".safetensors"), None)
 
 
 def version_summaries(model: Path) -> list[VersionSummary]:

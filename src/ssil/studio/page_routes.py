@@ -68,6 +68,12 @@ class Studio:
             raise UserError([*done.stderr.strip().splitlines(), "it failed"][-1].removeprefix("error: "))
         return done.stdout
 
+    async def go_on_with(self, number: int) -> None:
+        """Make another version the current one, by the same command as in a terminal; raise UserError if it fails."""
+        trust = [word for name in self.trusted for word in ("--trust", name)]
+        await self.command("ssil", "rollback", str(self.model), str(number), *trust)
+        await asyncio.to_thread(self.predictions.live.refresh)
+
 
 def page_routes(studio: Studio) -> APIRouter:
     """Return the routes of all pages."""
@@ -164,13 +170,25 @@ def _add_history_routes(router: APIRouter, studio: Studio) -> None:
 
     @router.post("/history/{number}/current")
     async def rollback(number: int) -> Response:
-        trust = [word for name in studio.trusted for word in ("--trust", name)]
         try:
-            await studio.command("ssil", "rollback", str(studio.model), str(number), *trust)
+            await studio.go_on_with(number)
         except UserError as error:
             return studio.page("message.html", "history", heading="Not changed", message=str(error))
-        await asyncio.to_thread(studio.predictions.live.refresh)
         return RedirectResponse("/history", 303)
+
+    @router.post("/updates/{number}/take-back")
+    async def take_back(number: int) -> Response:
+        """Go on with the version before an update; its photos wait again."""
+        job = studio.job(number)
+        parent = (job.result() or {}).get("parent")
+        try:
+            if not parent:
+                raise UserError("version: there is none before this one")
+            await studio.go_on_with(int(parent))
+        except UserError as error:
+            return studio.page("message.html", "history", heading="Not changed", message=str(error))
+        await asyncio.to_thread(studio.jobs.take_back, job)
+        return RedirectResponse("/", 303)
 
 
 def _add_export_routes(router: APIRouter, studio: Studio) -> None:

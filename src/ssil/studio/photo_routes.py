@@ -45,6 +45,7 @@ class PhotoService:
             "problem": _why_not_learn(classes_known=any(one.known for one in classes), names=len(classes), new=waiting),
             "estimate": estimate(self.model, waiting),
             "running": self.jobs.running(),
+            "marks": self.jobs.suspects(),
         }
 
     def fragment(self) -> HTMLResponse:
@@ -130,7 +131,7 @@ def photo_routes(service: PhotoService) -> APIRouter:
     @router.get("/image/{digest}")
     async def image(digest: str) -> Response:
         try:
-            data = await asyncio.to_thread(find_image, service.model, digest)
+            data = await asyncio.to_thread(find_image, service.model, service.jobs, digest)
             small = await asyncio.to_thread(thumbnail, data) if data else None
         except (UserError, UnreadableError, ValueError):
             small = None

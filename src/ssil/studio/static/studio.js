@@ -148,7 +148,8 @@ function acceptDrops(zone, use) {
 
 function preparePhotos() {
   acceptDrops(find("#drop"), addFiles);
-  for (const input of [find("#files"), find("#folder")]) {
+  prepareBurst();
+  for (const input of [find("#files"), find("#folder"), find("#phone")]) {
     input.addEventListener("change", () => {
       addFiles([...input.files].map((file) => ({ file, path: file.webkitRelativePath || file.name })));
       input.value = "";
@@ -235,9 +236,44 @@ function prepareTrying() {
     const file = [...event.clipboardData.files][0];
     if (file) tryPhoto(file);
   });
+  prepareCamera();
+  find("#shoot").addEventListener("click", async () => tryPhoto(await shot()));
+}
+
+/* The camera */
+
+const BURST = 300;           // milliseconds between two photos while the button is held
+
+function prepareCamera() {
   find("#camera-button").addEventListener("click", cameraOn);
   find("#camera-off").addEventListener("click", cameraOff);
-  find("#shoot").addEventListener("click", async () => tryPhoto(await shot()));
+}
+
+function prepareBurst() {
+  prepareCamera();
+  let holding = 0;
+  const hold = (event) => {
+    event.preventDefault();
+    if (holding || find("#camera").hidden) return;
+    if (!find("#class-name").value.trim()) {
+      find("#camera-status").textContent = "Type the class first.";
+      find("#class-name").focus();
+      return;
+    }
+    takePhoto();
+    holding = setInterval(takePhoto, BURST);
+  };
+  const release = () => { clearInterval(holding); holding = 0; };
+  find("#shoot").addEventListener("pointerdown", hold);
+  document.addEventListener("keydown", (event) => {
+    if (event.key === " " && !find("#camera").hidden && !event.target.matches("input")) hold(event);
+  });
+  for (const kind of ["pointerup", "pointercancel", "keyup", "blur"]) window.addEventListener(kind, release);
+}
+
+async function takePhoto() {
+  const name = find("#class-name").value.trim();
+  enqueue([{ file: await shot(), name }]);
 }
 
 async function cameraOn() {
@@ -296,6 +332,10 @@ function photoKey(event, thumb) {
   if (event.key === "Delete" || event.key === "Backspace") {
     undo.push([digest, "restore"]);
     return change(digest, "remove");
+  }
+  if (event.key === "m" && thumb.dataset.other) {
+    undo.push([digest, "move", { class: thumb.dataset.class }]);
+    return change(digest, "move", { class: thumb.dataset.other });
   }
   const row = document.querySelectorAll(".balance tbody th a")[Number(event.key) - 1];
   if (/^[1-9]$/.test(event.key) && row) {
