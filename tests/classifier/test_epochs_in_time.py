@@ -16,8 +16,9 @@ class Training:
     """A training of 100 images an epoch, ten steps of half a second."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.now, self.steps = 7.0, 0
-        monkeypatch.setattr(epochs_in_time, "time", SimpleNamespace(monotonic=lambda: self.now))
+        self.now, self.steps, self.slow = 7.0, 0, 1.0
+        clock = SimpleNamespace(monotonic=lambda: self.now, process_time=lambda: self.now / self.slow)
+        monkeypatch.setattr(epochs_in_time, "time", clock)
 
     def __call__(self, under: ClassifierSettings, observer: Observer) -> Snapshot:
         for step in range(10 * under.epochs):
@@ -37,6 +38,17 @@ def test_all_that_an_update_does_counts(monkeypatch: pytest.MonkeyPatch, minutes
     left = MARGIN * (60 * minutes - 20 - probed - EXPORT_SECONDS - EVALUATION * evaluated * 0.05)
     assert found == pytest.approx(left / 5, abs=1)
     assert 5 * found < left + 0.01
+
+
+def test_beside_other_programs_the_export_takes_longer(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = []
+    for slow in (1.0, 4.0):
+        training = Training(monkeypatch)
+        training.slow = slow
+        found.append(
+            with_fitting_epochs(settings(epochs=30), time_limit(9.0), training, first=True, evaluated=0).epochs
+        )
+    assert found[0] - found[1] == pytest.approx(MARGIN * 3 * EXPORT_SECONDS / 5, abs=1)
 
 
 def test_one_epoch_is_the_least_and_no_limit_is_none(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -160,7 +160,9 @@ def test_exemplars_that_arrive_again_are_not_kept_twice() -> None:
 def test_as_many_epochs_as_fit(monkeypatch: pytest.MonkeyPatch) -> None:
     """With a clock of a second for each look at it: a training step takes one."""
     steps = count()
-    monkeypatch.setattr("ssil.classifier.epochs_in_time.time", SimpleNamespace(monotonic=lambda: float(next(steps))))
+    monkeypatch.setattr(
+        "ssil.classifier.epochs_in_time.time", SimpleNamespace(monotonic=lambda: float(next(steps)), process_time=float)
+    )
     arrived = labelled_images(["ant", "bee"])
     hurried, slow, slower = (update(None, settings(epochs=50), arrived, minutes=m) for m in (0.01, 1.0, 1.6))
     assert (hurried.epochs, hurried.classifier.settings.epochs) == (1, 50)

@@ -11,8 +11,8 @@ from ssil.learning.task import Observer, Progress, ProgressReport
 PROBE_SECONDS, MAX_EPOCHS = 3.0, 300
 """How long training is timed to choose the number of epochs, and the largest number chosen."""
 EVALUATION, EXPORT_SECONDS, MARGIN = 0.5, 5.0, 0.9
-"""An image is evaluated in this part of the time of training on it; a model is exported in so many seconds; and this
-part of the time that is then left is planned for training."""
+"""An image is evaluated in this part of the time of training on it; a model is exported, written and validated in so
+many seconds of a core; and this part of the time that is then left is planned for training."""
 
 
 class Probe:
@@ -20,6 +20,7 @@ class Probe:
 
     def __init__(self) -> None:
         self.times, self.shares, self.images = list[float](), list[float](), list[int]()
+        self.began = time.monotonic(), time.process_time()
 
     def __call__(self, _: Progress, report: ProgressReport) -> None:
         """Note the time, the share of training that is done, and the images so far."""
@@ -28,6 +29,12 @@ class Probe:
         self.images.append(report.images)
         if self.times[-1] - self.times[0] > PROBE_SECONDS:
             raise _ProbeDoneError
+
+    @property
+    def slowness(self) -> float:
+        """How many times as long as its computation the process has taken, beside other programs; 1 at least."""
+        wall, own = self.times[-1] - self.began[0], time.process_time() - self.began[1]
+        return max(1.0, wall / own) if own > 0 else 1.0
 
     @property
     def told(self) -> bool:
@@ -75,7 +82,7 @@ def with_fitting_epochs(
     if not probe.told:
         return settings
     name = "epochs" if first else "later_epochs"
-    after = EXPORT_SECONDS + EVALUATION * evaluated * probe.image_seconds
+    after = EXPORT_SECONDS * probe.slowness + EVALUATION * evaluated * probe.image_seconds
     left = MARGIN * (deadline - time.monotonic() - after)
     fitting = max(1, min(MAX_EPOCHS, int(getattr(settings, name) * left / probe.training_seconds)))
     return settings.model_copy(update={name: fitting})

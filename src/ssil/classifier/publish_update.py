@@ -82,6 +82,7 @@ def publish_update(
     init: str | None = None,
     scratch: bool = False,
     minutes: float | None = None,
+    began: float | None = None,
     trusted: Sequence[str] = (),
     on_progress: ProgressCallback | None = None,
     observer: Observer = ignore_progress,
@@ -98,6 +99,7 @@ def publish_update(
         scratch: Whether a new model starts from random weights.
         minutes: Be done after about this time, from reading the images to the export, instead of training for a
             number of epochs.
+        began: When this time began, by `time.monotonic`; by default now.
         trusted: Methods and backbones from files that may be loaded.
         on_progress: Called while the image files are validated.
         observer: Called after every training step.
@@ -108,7 +110,7 @@ def publish_update(
     """
     if minutes is not None and not 0 < minutes < math.inf:
         raise UserError(f"minutes: {minutes} is no time to train; give a number above 0")
-    began = time.monotonic()
+    began = time.monotonic() if began is None else began
     if "memory" in given and given.get("memory_mb") is not None:
         raise UserError("memory: give a number of images or of megabytes, not both")
     directory = ModelDirectory(folder, [*trusted, *(str(given.get(kind)) for kind in ("method", "backbone"))])

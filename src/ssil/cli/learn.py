@@ -1,6 +1,7 @@
 """`ssil learn`: a classifier that keeps learning."""
 
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -101,6 +102,7 @@ def learn(
     **flags: Any,
 ) -> None:
     """Learn new classes, or more images of known ones, and keep the old."""
+    began = time.monotonic()
     values = parsed(ClassifierSettings, flags)
     given = make_settings(values).model_dump(include=set(values))
     if html:
@@ -123,6 +125,7 @@ def learn(
                 init=init,
                 scratch=scratch,
                 minutes=minutes,
+                began=began,
                 trusted=trust or (),
                 on_progress=on_progress,
                 observer=observer,

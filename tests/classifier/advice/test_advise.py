@@ -89,3 +89,9 @@ def test_only_arrived_images_are_suspects_and_nothing_needs_a_hold_out_set() -> 
     assert {one.label for one in second.needed} >= {"fox", "emu"}
     none = advise(None, update(None, settings(method="slda", memory=0), labelled_images(["ant", "bee"], 2)))
     assert (none.confused, none.suspects) == ((), ())
+
+
+def test_where_no_class_is_told_from_another_none_is_called_its_double() -> None:
+    images = [(named(f"{name}/{at}.png", png("ant", 30 * number + at)), name)
+              for number, name in enumerate(("ant", "bee", "cat", "dog")) for at in range(20)]  # fmt: skip
+    assert advise(None, update(None, CLOSED, images)).alike == ()

@@ -43,6 +43,7 @@ def test_what_is_said_of_each_image() -> None:
         others = {label: weights[label] for label in range(3) if label != labels[row]}
         assert found.likeliest[row] == max(others, key=lambda label: others[label])
         assert found.distance[row] == pytest.approx(float(distances[row, labels[row]]))
+    assert found.accuracy == pytest.approx(float((distances.argmin(1) == labels).double().mean()))
     for label in range(3):
         members = [row for row in range(90) if labels[row] == label]
         nearer = [sum(float(distances[row, other] < distances[row, label]) for row in members) for other in range(3)]
@@ -69,7 +70,7 @@ def test_far_images_are_found() -> None:
     assert not far_images(judge(LeftOut.of(features, labels))).any()
     features[11] = torch.tensor([0.0, 0, 0, 0, 9, 0, 0, 9])
     assert far_images(judge(LeftOut.of(features, labels))).nonzero()[0].tolist() == [11]
-    alone = Judgement(np.ones(1), np.zeros(1, np.int64), np.array([np.inf]), np.zeros((1, 1)))
+    alone = Judgement(np.ones(1), np.zeros(1, np.int64), np.array([np.inf]), np.zeros((1, 1)), 1.0)
     assert not far_images(alone).any()
 
 

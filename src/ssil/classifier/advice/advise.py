@@ -33,6 +33,9 @@ MAX_EXAMINED = 20_000
 FEW, WEAK = 10, 0.6
 """A class needs more images if it has fewer than these, or if a smaller part of its hold-out images is recognised."""
 
+RELIABLE = 0.5
+"""If a smaller part of the images is nearest to its own class, nothing is said of classes that look like one."""
+
 Kind = Literal["same", "nearly same", "wrong class", "blurred", "dark", "far"]
 KINDS: tuple[Kind, ...] = ("same", "nearly same", "wrong class", "blurred", "dark", "far")
 """Why an image is suspicious; of several reasons the first one counts."""
@@ -238,8 +241,10 @@ class _Examined:
             yield from (Suspect(kind, self.images[row], self._name(row)) for row in self._ordered(flagged, order))
 
     def alike(self) -> Iterator[AlikePair]:
-        """Yield the pairs of classes that look like one."""
+        """Yield the pairs of classes that look like one; none if the features tell hardly any classes apart."""
         counts = torch.bincount(self.labels).tolist()
+        if self.judgement.accuracy < RELIABLE:
+            return
         for pair in alike_classes(self.judgement.nearer, counts):
             both = counts[pair.first] + counts[pair.second]
             yield AlikePair(self.names[pair.first], self.names[pair.second], pair.images, both)

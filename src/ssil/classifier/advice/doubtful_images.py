@@ -40,23 +40,28 @@ class Judgement(NamedTuple):
     """(N,) the distance to its own class."""
     nearer: Values
     """(K, K) the share of a class's images that are nearer to another class than to their own."""
+    accuracy: float
+    """The share of images that are nearest to their own class."""
 
 
 def judge(statistics: LeftOut) -> Judgement:
     """Return what is said of each image by the classes without it."""
     classes, temperature = len(statistics.counts), likeliest_temperature(statistics)
-    odds, likeliest, own, nearer = [], [], [], torch.zeros(classes, classes)
+    odds, likeliest, own, nearer, right_ones = [], [], [], torch.zeros(classes, classes), 0
     for rows, distances in statistics.blocks():
         labels, first = statistics.labels[rows], torch.arange(len(rows))
         chances = probabilities(distances, temperature)
         right = chances[first, labels].clamp(1e-30, 1 - 1e-15)
         odds.append((1 - right) / right / max(1, classes - 1))
         own.append(distances[first, labels])
-        nearer.index_add_(0, labels, (distances < own[-1][:, None]).float())
+        closer = distances < own[-1][:, None]
+        nearer.index_add_(0, labels, closer.float())
+        right_ones += int((~closer.any(1)).sum())
         chances[first, labels] = -1
         likeliest.append(chances.argmax(1))
     shares = (nearer.double() / statistics.counts[:, None]).numpy()
-    return Judgement(torch.cat(odds).numpy(), torch.cat(likeliest).numpy(), torch.cat(own).numpy(), shares)
+    accuracy = right_ones / len(statistics.labels)
+    return Judgement(torch.cat(odds).numpy(), torch.cat(likeliest).numpy(), torch.cat(own).numpy(), shares, accuracy)
 
 
 def doubtful_labels(judgement: Judgement, labels: Tensor) -> Flags:
