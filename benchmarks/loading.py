@@ -1,6 +1,7 @@
 """How fast photographs become training batches: ssil against the usual pipeline, side by side in one run.
 
 python benchmarks/loading.py PHOTOS [--seconds 20] [--rounds 3]
+python benchmarks/loading.py PHOTOS --verification [--rounds 50]
 python benchmarks/loading.py --startup [--images 1200000]
 
 PHOTOS is a folder with a sub-folder a class. Three pipelines take turns, each in a process of its own, with the same
@@ -15,6 +16,11 @@ float32:
 What is counted are images a second, after some batches that warm up. Memory is the peak of the summed proportional set
 sizes (Pss) of the pipeline's processes. `--startup` makes a store of many tiny images, and opens it twice, each time in
 a new process; the second time counts (what is read excludes pages that are mapped; memory is growth of Pss).
+
+`--verification` tells what the checksums of a store's images cost: in each round the store is opened three times, and
+every image becomes part of a batch once, with the same crops; nothing is compared when it is read, or its CRC-32 (as
+`ssil run` does at the first read), or its SHA-256. What is counted is the time of all cores, so that other programs on
+the machine matter little.
 """
 
 import argparse
@@ -28,9 +34,10 @@ from itertools import count
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from pathlib import Path
-from statistics import mean, stdev
+from statistics import mean, median, quantiles, stdev
 from tempfile import TemporaryDirectory
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import torch
@@ -45,6 +52,7 @@ from ssil.data.encoded_images import Encoded
 from ssil.data.image_index import Files, ImageIndex, Preprocessing
 from ssil.data.load import find_image_index, load
 from ssil.data.prefetch import prefetch
+from ssil.data.store.reader import StoredImages
 from ssil.data.store.writer import prepare
 from ssil.learning.execution import keep_freed_memory
 
@@ -211,6 +219,45 @@ def compare(photos: Path, seconds: float, rounds: int) -> None:
         print(f"| {name} | {spread(paces, 0)} | {spread(ratios, 2)} | {memory:,.0f} MB |")
 
 
+def verification(photos: Path, rounds: int) -> None:
+    """Print what the comparison of checksums costs at the first read of each image."""
+    torch.set_num_threads(1)
+    reads = {"nothing": StoredImages.read_unverified, "CRC-32": StoredImages.read, "SHA-256": read_by_digest}
+    with TemporaryDirectory() as folder:
+        store = Path(folder) / "store"
+        image_index = find_image_index(DataSettings(dataset=str(photos)))
+        assert image_index is not None
+        prepare(image_index, store, SHORT_SIDE)
+        first_pass(store, StoredImages.read, 0)  # warms up
+        turns = [{name: first_pass(store, read, seed) for name, read in reads.items()} for seed in range(rounds)]
+    print("| compared | microseconds of a core for an image | more than nothing, in percent: median (quartiles) |")
+    print("|---|---|---|")
+    for name in reads:
+        low, middle, high = quantiles([100 * (turn[name] / turn["nothing"] - 1) for turn in turns], n=4)
+        print(
+            f"| {name} | {1e6 * median(turn[name] for turn in turns):,.0f} | {middle:.1f} ({low:.1f} to {high:.1f}) |"
+        )
+
+
+def read_by_digest(images: StoredImages, row: int) -> memoryview:
+    """Return an encoded image whose SHA-256 was compared, as in stores without CRC-32."""
+    data = images.read_unverified(row)
+    assert images.is_unchanged(row, data)
+    return data
+
+
+def first_pass(store: Path, read: Callable[[StoredImages, int], memoryview], seed: int) -> float:
+    """Return the seconds of all cores for an image, when all images of a store that was just opened become batches."""
+    images, transform = encoded(store)
+    generator = torch.Generator().manual_seed(seed)
+    with patch.object(StoredImages, "read", read):
+        started = time.process_time()
+        for indices in torch.arange(len(images)).split(BATCH):
+            drawn = transform.draw(len(indices), generator)
+            transform.train(images.fetch(indices, drawn), drawn)
+        return (time.process_time() - started) / len(images)
+
+
 def spread(values: Sequence[float], digits: int) -> str:
     """Mean and standard deviation."""
     deviation = f" ± {stdev(values):.{digits}f}" if len(values) > 1 else ""
@@ -253,10 +300,13 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=20)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--startup", action="store_true")
+    parser.add_argument("--verification", action="store_true")
     parser.add_argument("--images", type=int, default=1_200_000)
     arguments = parser.parse_args()
     if arguments.startup:
         startup(arguments.images)
+    elif arguments.photos and arguments.verification:
+        verification(arguments.photos, arguments.rounds)
     elif arguments.photos:
         compare(arguments.photos, arguments.seconds, arguments.rounds)
     else:

@@ -34,6 +34,8 @@ memory = 9
 
 MEMORY = 16 << 30
 """Bytes of address space that a command may have."""
+PROCESSOR = 40
+"""Seconds of a processor's time after which a command hangs; other programs on the machine don't count."""
 
 
 class Sandbox:
@@ -46,7 +48,8 @@ class Sandbox:
 
     def __call__(self, *line: object, stdin: Path | None = None) -> tuple[Answer, list[str]]:
         """Carry out a command here; return the answer, and which files it has changed or left."""
-        answer = self.ssil(*line, folder=self.folder, seconds=40.0, memory_limit=MEMORY, stdin=stdin)
+        limits = {"memory_limit": MEMORY, "processor_limit": PROCESSOR}
+        answer = self.ssil(*line, folder=self.folder, seconds=10.0 * PROCESSOR, stdin=stdin, **limits)
         after = contents(self.folder)
         changed = sorted({name for name, _ in after.items() ^ self.before.items()})
         if changed:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
@@ -32,8 +33,8 @@ class Answer:
 
     @property
     def hangs(self) -> bool:
-        """Whether it did not end in time."""
-        return self.code is None
+        """Whether it did not end in time, or used more of a processor's time than it may."""
+        return self.code in (None, -signal.SIGXCPU, -signal.SIGKILL)
 
     @property
     def crashed(self) -> bool:
@@ -64,9 +65,9 @@ class CommandLines:
         Args:
             arguments: What follows `ssil`.
             seconds: The time limit.
-            more: `folder` (the working directory), `stdin` (a file), `file_limit` and `memory_limit` (bytes), `faults`
-                (error numbers of a folder's "flush" and of a "lock"), `trace` (a folder whose writes are recorded) and
-                `trace_file` (where to).
+            more: `folder` (the working directory), `stdin` (a file), `file_limit` and `memory_limit` (bytes),
+                `processor_limit` (seconds of a processor), `faults` (error numbers of a folder's "flush" and of a
+                "lock"), `trace` (a folder whose writes are recorded) and `trace_file` (where to).
         """
         request = {"folder": self.folder, **more, "arguments": [*map(str, arguments)], "seconds": seconds}
         assert self.process.stdin

@@ -32,6 +32,13 @@ IDLE = 1.5
 """Seconds without any work after which a command hangs."""
 
 
+LIMITS = {
+    resource.RLIMIT_FSIZE: "file_limit",
+    resource.RLIMIT_AS: "memory_limit",
+    resource.RLIMIT_CPU: "processor_limit",
+}
+
+
 def break_calls(faults: dict[str, int]) -> None:
     """Let the flush of a folder, or a lock, fail with an error number; on some file systems they do."""
     flush, lock = os.fsync, fcntl.flock
@@ -55,7 +62,7 @@ def carry_out(request: dict[str, Any], out: int, err: int) -> NoReturn:
     given = os.open(request.get("stdin") or os.devnull, os.O_RDONLY)
     for source, target in ((given, 0), (out, 1), (err, 2)):
         os.dup2(source, target)
-    for kind, name in ((resource.RLIMIT_FSIZE, "file_limit"), (resource.RLIMIT_AS, "memory_limit")):
+    for kind, name in LIMITS.items():
         if request.get(name) is not None:
             resource.setrlimit(kind, (request[name], request[name]))
     os.chdir(request["folder"])

@@ -20,8 +20,9 @@ from ssil.data.data_settings import DataSettings
 from ssil.data.decode import UnreadableError
 from ssil.data.image_index import ImageIndex
 from ssil.data.load import load
-from ssil.data.store.format import INDEX_SCHEMA, Names, fingerprint, index_columns, is_store
+from ssil.data.store.format import INDEX_SCHEMA, Names, fingerprint, index_columns, is_store, without_crc32
 from ssil.data.store.reader import Store, StoredImages, check_store, open_store
+from ssil.data.store.verification import verify_store
 from ssil.data.store.writer import prepare
 
 
@@ -100,6 +101,7 @@ def test_a_large_store_opens_at_once(store: Store) -> None:
             "shard": np.zeros(count, dtype=np.int64),
             "row": np.zeros(count, dtype=np.int64),
             "length": np.zeros(count, dtype=np.int64),
+            "crc32": np.zeros(count, dtype=np.int64),
         },
         schema=INDEX_SCHEMA,
     )
@@ -238,8 +240,36 @@ def test_a_changed_index(store: Store) -> None:
         open_store(store.path)
 
 
+def as_earlier(store: Store) -> Store:
+    """Make of a store what earlier versions wrote: no file has a column of CRC-32."""
+    for path in store.path.glob("*.arrow"):
+        whole = pa.ipc.open_file(path.read_bytes())
+        with pa.ipc.new_file(str(path), without_crc32(whole.schema)) as writer:
+            for number in range(whole.num_record_batches):
+                writer.write_batch(whole.get_batch(number).drop_columns(["crc32"]))
+    change(store.path, lengths=[path.stat().st_size for path in sorted(store.path.glob("data-*.arrow"))])
+    return open_store(store.path)
+
+
+def test_a_store_without_crc_32_is_read_verified_and_its_index_built_again(store: Store) -> None:
+    content = [bytes(store.source.read(row)) for row in range(len(store.source))]
+    earlier = as_earlier(store)
+    assert {*earlier.source.columns.crc32.tolist()} == {-1}
+    assert [bytes(earlier.source.read(row)) for row in range(len(earlier.source))] == content
+    assert verify_store(store.path, lambda *_: None) == []
+    index = store.path / "index.arrow"
+    before = index.read_bytes()
+    index.unlink()
+    (defect,) = verify_store(store.path, lambda *_: None)
+    assert defect.repair
+    defect.repair()
+    assert index.read_bytes() == before
+
+
+@pytest.mark.parametrize("earlier", [False, True])
 @pytest.mark.parametrize("index", [0, 6, 14])
-def test_a_changed_image_is_not_read(store: Store, index: int) -> None:
+def test_a_changed_image_is_not_read(store: Store, index: int, earlier: bool) -> None:
+    store = as_earlier(store) if earlier else store
     shard = store.path / f"data-{store.source.columns.shard[index]:05d}.arrow"
     data = bytes(store.source.read(index))
     flip(shard, shard.read_bytes().index(data) + len(data) // 2)
@@ -252,11 +282,11 @@ def test_a_changed_image_is_not_read(store: Store, index: int) -> None:
 def test_an_image_is_verified_once(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     read = list[int]()
 
-    def is_unchanged(self: StoredImages, row: int, data: memoryview) -> bool:
+    def seems_unchanged(self: StoredImages, row: int, data: memoryview) -> bool:
         read.append(row)
         return True
 
-    monkeypatch.setattr(StoredImages, "is_unchanged", is_unchanged)
+    monkeypatch.setattr(StoredImages, "_seems_unchanged", seems_unchanged)
     source = open_store(store.path).source
     assert [source.read(row).nbytes > 0 for row in (3, 4, 3, 3)] == [True] * 4
     assert read == [3, 4]

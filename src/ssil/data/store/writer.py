@@ -8,6 +8,7 @@ from io import BytesIO, StringIO
 from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
+from zlib import crc32
 
 import numpy as np
 import pyarrow as pa
@@ -123,6 +124,7 @@ class ShardRow(NamedTuple):
     name: str
     reason: str | None
     before: int
+    crc32: int | None
 
 
 def _pack_all(
@@ -151,7 +153,8 @@ def pack(index: ImageIndex, settings: format.StoreSettings, row: int) -> ShardRo
     stored, check = _packed_bytes(index, settings, row)
     content = check.width, check.height, check.digest, check.pixels
     name = as_utf8(index.source.names[row])
-    return ShardRow(stored, label, test, *content, name, check.reason or None, check.length)
+    checksum = None if stored is None else crc32(stored)
+    return ShardRow(stored, label, test, *content, name, check.reason or None, check.length, checksum)
 
 
 def _packed_bytes(index: ImageIndex, settings: format.StoreSettings, row: int) -> tuple[Bytes | None, ImageCheck]:
@@ -223,7 +226,9 @@ def _good_rows(rows: pa.Table) -> pa.RecordBatch:
 
 def _index_file(good: pa.RecordBatch) -> bytes:
     buffer = BytesIO()
-    with pa.ipc.new_file(buffer, format.INDEX_SCHEMA) as writer:
+    if good["crc32"].null_count == len(good):  # of a store of an earlier version
+        good = good.select(format.without_crc32(good.schema).names)
+    with pa.ipc.new_file(buffer, good.schema) as writer:
         writer.write_batch(good)
     return buffer.getvalue()
 
