@@ -120,6 +120,7 @@ GRAMMARS: dict[str, Grammar] = {
             "--class-order": [*NUMBERS, *INPUTS, "numpy:1993", "numpy:", "numpy:-1", "numpy:" + "9" * 5_000],
             "--memory": NUMBERS,
             "--memory-per-class": NUMBERS,
+            "--memory-mb": NUMBERS,
             "--selection": ["herding", "x", ""],
             "--method": METHODS,
             "--profile": ["quick", "official", "x", ""],
@@ -189,6 +190,8 @@ GRAMMARS: dict[str, Grammar] = {
     "rollback": Grammar((MODELS, ["1"] * 20 + NUMBERS), always=TRUSTED),
     "rename": Grammar((MODELS, ["ant"] * 20 + TEXTS, ["wasp", "bee", *TEXTS]), always=TRUSTED),
     "forget": Grammar((MODELS, ["ant"] * 10 + TEXTS), always=TRUSTED),
+    "accept": Grammar((MODELS,), options={"--json": FLAG}, always=TRUSTED),
+    "discard": Grammar((MODELS,)),
     "prune": Grammar((first("model", INPUTS),), options={"--keep": NUMBERS}),
     "export": Grammar(
         (MODELS, first("new.onnx", OUTPUTS)), options={"--version": NUMBERS, "--int8": FLAG}, always=TRUSTED
