@@ -9,7 +9,7 @@ from ssil.classifier.cross_validation import ValidatedImages, validate_update
 from ssil.classifier.holdout import HoldoutResult, evaluate, evaluate_scores, image_scores, validated_result
 from ssil.classifier.prediction import Classifier
 from ssil.classifier.temperature_scaling import fit_temperature
-from ssil.classifier.unknown import fit_threshold
+from ssil.classifier.unknown import Threshold, fit_threshold
 from ssil.learning.feature_statistics import ClosedForm
 from ssil.learning.snapshot import MAIN
 
@@ -37,8 +37,8 @@ def measure_update(
 ) -> MeasuredUpdate:
     """Fit the temperature and the threshold of unknown images to the hold-out set, and measure the accuracy.
 
-    A closed form on frozen features is cross-validated, unless it was made before that was done; other methods are
-    evaluated on the hold-out set.
+    A closed form on frozen features is cross-validated, unless it was made before that was done, and its threshold is
+    fitted to the scores of cross-validation, which are of more images; other methods are evaluated on the hold-out set.
 
     Args:
         previous: The classifier before the update.
@@ -79,7 +79,19 @@ def _cross_validated(
     gap = evaluate_scores(scaled, (found.scores, found.images.labels)).score_gap if len(found.images) else None
     before = validated_result(found.before, previous.classes.names) if previous else None
     after, plain = (validated_result(one, classes.names, gap) for one in images)
-    return MeasuredUpdate(replace(scaled, validated=images[0]), before, after, plain)
+    final = replace(scaled, validated=images[0], threshold=_validated_threshold(scaled, found.scores))
+    return MeasuredUpdate(final, before, after, plain)
+
+
+def _validated_threshold(scaled: Classifier, scores: Tensor) -> Threshold | None:
+    """Return the threshold of unknown images for scores by cross-validation, if they are more than the hold-out set.
+
+    Scores of a model that had no image left of some class (minus infinity) don't count.
+    """
+    complete = scores[scores.isfinite().all(1)]
+    if len(complete) <= sum(map(len, scaled.holdout)):
+        return scaled.threshold
+    return fit_threshold(complete.numpy(), scaled.settings.unknown_loss)
 
 
 def _closed_form(classifier: Classifier) -> ClosedForm:
