@@ -35,7 +35,7 @@ def test_old_and_new_classes_in_plain_words(report: UpdateReport) -> None:
         "recognises 67 of 100 images like these (probably 39 to 86), tried on 12",
         "  images from another place or another day may do worse: see ssil test",
         "  classes it knew: 100 before the update, 88 after it; new classes: 25",
-        "recognised less than before: ant 4 of 4, now 3",
+        "recognised less than before: ant (4 of 4, now 3)",
     ]
 
 

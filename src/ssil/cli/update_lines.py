@@ -25,8 +25,8 @@ def update_lines(report: "UpdateReport") -> Iterator[str]:
     yield f"{title}: {classes}, {entry['pictures']} images, {duration(entry['seconds'])}"
     yield from _figures(report)
     if lost := report.lost():
-        named = (f"{name} {was.correct} of {was.total}, now {now.correct}" for name, (was, now) in lost.items())
-        yield from listed("recognised less than before: ", [*named], "; ")
+        named = (f"{name} ({was.correct} of {was.total}, now {now.correct})" for name, (was, now) in lost.items())
+        yield from listed("recognised less than before: ", [*named])
     if report.advice:
         yield from advice_lines(report.advice)
 

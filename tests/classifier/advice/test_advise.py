@@ -1,10 +1,12 @@
 """Advice on whole updates, with planted faults."""
 
+from dataclasses import replace
 from io import BytesIO
 
 import pytest
 from PIL import Image
 
+from frozen_classifiers import backbone, frozen
 from ssil.classifier.advice.advise import Advice, advise
 from ssil.classifier.image_file import ImageFile, LabelledImages
 from ssil.classifier.update import update
@@ -60,6 +62,18 @@ def test_images_of_an_earlier_update_are_recognised() -> None:
     arrived = [*labelled_images(["cat"], 10), (named("cat/old.png", png("ant", 2)), "cat")]
     told = advise(first, update(first, CLOSED, arrived)).of_kind("same")
     assert [(one.image.name, one.label, one.other, one.twin) for one in told] == [("cat/old.png", "cat", "ant", None)]
+
+
+def test_an_old_class_is_recognised_by_the_features_that_are_kept() -> None:
+    """No image of the first update is kept, but all features."""
+    own = frozen(method="slda", memory=60, unknown_loss=0)
+    first = update(None, own, labelled_images(["ant", "bee", "cat"], 20), init=backbone()).classifier
+    bare = replace(first, holdout=((), (), ()))
+    arrived = [*labelled_images(["dog"], 20), (named("dog/ant.png", png("ant", 90)), "dog")]
+    told = [(one.image.name, one.other) for one in advise(bare, update(bare, own, arrived)).of_kind("wrong class")]
+    assert told == [("dog/ant.png", "ant")]
+    blind = replace(bare, validated=None)
+    assert not advise(blind, update(blind, own, arrived)).of_kind("wrong class")
 
 
 def test_confused_classes_of_a_network_that_is_trained() -> None:

@@ -106,9 +106,9 @@ class Advice:
 def advise(known: Classifier | None, result: Update) -> Advice:
     """Return advice on the images that an update has brought.
 
-    The arrived images are examined together with the images that the model keeps. Where a frozen backbone has computed
-    features these are used, else those of the network after the update, which has learnt the images: then fewer wrong
-    labels stand out.
+    The arrived images are examined together with the images that the model keeps, and with the features that it keeps
+    of images without keeping these. Where a frozen backbone has computed features they are used, else those of the
+    network after the update, which has learnt the images: then fewer wrong labels stand out.
 
     Args:
         known: The classifier before the update; None for a first one.
@@ -120,7 +120,7 @@ def advise(known: Classifier | None, result: Update) -> Advice:
     needed = tuple(_needed(result, sizes))
     if not examined:
         return Advice(0, tuple(twins.values()), confused, (), needed, {})
-    found = _Examined.of(result.classifier, examined)
+    found = _Examined.of(result.classifier, examined, _learnt_before(known))
     arrived = {(image.original_digest, name) for image, name in result.arrived}
     suspects = _first_reasons([*twins.values(), *found.suspects()])
     brought = [one for one in suspects if (one.image.original_digest, one.label) in arrived]
@@ -201,27 +201,46 @@ def _confused(classifier: Classifier) -> Iterator[ConfusedPair]:
         yield ConfusedPair(names[label], names[other], tuple(found), len(classifier.holdout[label]))
 
 
+class _LearntBefore(NamedTuple):
+    """Features of images that were learnt before an update, and the names of their classes."""
+
+    features: Tensor
+    names: list[str]
+
+
+def _learnt_before(known: Classifier | None) -> _LearntBefore:
+    """Return the features that a classifier keeps of learnt images: those by which it is cross-validated."""
+    if not known or known.validated is None:
+        return _LearntBefore(torch.empty(0, 0), [])
+    names = [known.classes.names[label] for label in known.validated.labels.tolist()]
+    return _LearntBefore(known.validated.features.float(), names)
+
+
 @dataclass(frozen=True)
 class _Examined:
     """Images with what was found out about each."""
 
     images: tuple[ImageFile, ...]
     names: tuple[str, ...]
-    """The classes that have an image."""
+    """The classes that have an image, or features of one."""
     labels: Tensor
     features: Tensor
     measures: ImageMeasures
     judgement: Judgement
+    counts: list[int]
+    """Of each class the images, and the features without an image."""
 
     @classmethod
-    def of(cls, classifier: Classifier, examined: LabelledImages) -> "_Examined":
-        present = {name for _, name in examined}
-        names = tuple(name for name in classifier.classes.names if name in present)
+    def of(cls, classifier: Classifier, examined: LabelledImages, before: "_LearntBefore") -> "_Examined":
+        every = [*(name for _, name in examined), *before.names]
+        names = tuple(name for name in classifier.classes.names if name in {*every})
         label_of = {name: label for label, name in enumerate(names)}
-        images = tuple(image for image, _ in examined)
-        labels = torch.tensor([label_of[name] for _, name in examined])
+        images, labels = tuple(image for image, _ in examined), torch.tensor([label_of[name] for name in every])
         features = _features(classifier, images)
-        return cls(images, names, labels, features, measure_images(images), judge(LeftOut.of(features, labels)))
+        together = torch.cat([features, before.features]) if before.names else features
+        judgement = judge(LeftOut.of(together, labels)).first(len(images))
+        own, counts = labels[: len(images)], torch.bincount(labels).tolist()
+        return cls(images, names, own, features, measure_images(images), judgement, counts)
 
     def suspects(self) -> Iterator[Suspect]:
         """Yield all suspects but those that are byte by byte the same, the most suspicious of a kind first."""
@@ -242,11 +261,10 @@ class _Examined:
 
     def alike(self) -> Iterator[AlikePair]:
         """Yield the pairs of classes that look like one; none if the features tell hardly any classes apart."""
-        counts = torch.bincount(self.labels).tolist()
         if self.judgement.accuracy < RELIABLE:
             return
-        for pair in alike_classes(self.judgement.nearer, counts):
-            both = counts[pair.first] + counts[pair.second]
+        for pair in alike_classes(self.judgement.nearer, self.counts):
+            both = self.counts[pair.first] + self.counts[pair.second]
             yield AlikePair(self.names[pair.first], self.names[pair.second], pair.images, both)
 
     def typical(self) -> dict[str, ImageFile]:

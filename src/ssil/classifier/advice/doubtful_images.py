@@ -43,6 +43,10 @@ class Judgement(NamedTuple):
     accuracy: float
     """The share of images that are nearest to their own class."""
 
+    def first(self, count: int) -> "Judgement":
+        """Return what is said of the first images, and of all classes."""
+        return Judgement(self.odds[:count], self.likeliest[:count], self.distance[:count], *self[3:])
+
 
 def judge(statistics: LeftOut) -> Judgement:
     """Return what is said of each image by the classes without it."""
