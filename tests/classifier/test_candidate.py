@@ -151,11 +151,10 @@ def test_killed_in_between_nothing_is_lost(results: dict[str, Any], name: str) -
     found = results[name]
     assert found["right"]
     assert found["defects"] == []
-    assert found["litter"] == []
-    if found["candidate"]:
-        assert (found["version"], found["accepted"]) == (1, 2)
-    else:
-        assert found["accepted"] == found["version"]
+    assert [path for path in found["litter"] if "/candidate" not in path] == []
+    acceptable = found["candidate"] and not name.startswith("learn")  # an update, even a killed one, may be newer
+    assert found["accepted"] in ({2} if acceptable else {found["version"], 2})
+    assert found["version"] == 1 or not acceptable
 
 
 @pytest.mark.slow

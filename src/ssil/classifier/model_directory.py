@@ -126,8 +126,9 @@ class ModelDirectory(VersionedDirectory):
             raise UserError(f"model: {self.folder} has no candidate; an update that --max-drop refuses leaves one")
         number, parent, current = self._next_number(), [{}, *description["history"]][-1].get("parent"), self.current()
         if parent != current or description.get("version") != number:
-            cure = f"roll back to {parent}, discard it (ssil discard), or learn the images again"
-            raise UserError(f"candidate: it was made from version {parent}, and {current} is the current one; {cure}")
+            newer = f"{current} is the current one" if parent != current else f"version {number - 1} was made since"
+            cure = "discard it (ssil discard), and learn the images again"
+            raise UserError(f"candidate: it was made from version {parent}, and {newer}; {cure}")
         version = self._read(self.candidate, number)
         with self.writing():
             self.candidate.replace(self.version(number))
