@@ -187,6 +187,7 @@ GRAMMARS: dict[str, Grammar] = {
         always=TRUSTED,
     ),
     "history": Grammar((first("model", INPUTS),), options={"--json": FLAG}),
+    "exam": Grammar((first("model", INPUTS), first("photos", INPUTS)), options={"--none": FLAG, "--json": FLAG}),
     "rollback": Grammar((MODELS, ["1"] * 20 + NUMBERS), always=TRUSTED),
     "rename": Grammar((MODELS, ["ant"] * 20 + TEXTS, ["wasp", "bee", *TEXTS]), always=TRUSTED),
     "forget": Grammar((MODELS, ["ant"] * 10 + TEXTS), always=TRUSTED),

@@ -8,12 +8,12 @@ from typing import Any
 
 from ssil.classifier.exported_model import open_session, read_exported
 from ssil.classifier.model_directory import ModelDirectory
-from ssil.classifier.model_files import read_checked, refuse_special_files, write_checked_json
+from ssil.classifier.model_files import read_checked, read_checked_json, refuse_special_files, write_checked_json
 from ssil.classifier.model_tensors import FEATURES, STORED, features_reader, read_weights, stored_reader, tensors_path
 from ssil.classifier.versions import EXEMPLARS, HOLDOUT, ONNX
 from ssil.core.defects import Defect, OnFile, left_over, move_aside, told
 from ssil.core.errors import UserError
-from ssil.core.model_layout import CURRENT, MODEL, VALIDATED, VERSIONS, WEIGHTS
+from ssil.core.model_layout import CURRENT, EXAM, MODEL, VALIDATED, VERSIONS, WEIGHTS
 from ssil.data.decode import UnreadableError, decode_image
 
 Description = Mapping[str, Any]
@@ -51,7 +51,7 @@ class _ModelVerification:
 
     def defects(self, on_file: OnFile) -> list[Defect]:
         """Return all defects; those of versions before that of the current one, whose repair needs a whole version."""
-        broken = [*self._version_defects(), *self._candidate_defects()]
+        broken = [*self._version_defects(), *self._candidate_defects(), *self._exam_defects()]
         exported = list(self._onnx_defects())
         return [*self._current_defects(), *broken, *exported, *self._image_defects(on_file), *self._left_over()]
 
@@ -78,6 +78,16 @@ class _ModelVerification:
         except UserError as error:
             path = next((folder / name for name in (WEIGHTS, VALIDATED, ONNX) if name in str(error)), folder / MODEL)
             yield Defect(path, told(error, path), "the refused update can't be accepted", self._give_up_candidate)
+
+    def _exam_defects(self) -> Iterator[Defect]:
+        """Yield a defect if the file that names the test folder is damaged."""
+        path = self.folder / EXAM
+        try:
+            if path.exists():
+                read_checked_json(path)
+        except UserError as error:
+            meaning = "updates stop; name the test folder again with ssil exam"
+            yield Defect(path, told(error, path), meaning, lambda: move_aside(self.folder, path))
 
     def _give_up_candidate(self) -> str:
         return move_aside(self.folder, self.directory.candidate)

@@ -14,6 +14,7 @@ from ssil.classifier.classifier_settings import (
     with_start_settings,
     with_weights_settings,
 )
+from ssil.classifier.examination import Examination, examine, folder_to_judge_by
 from ssil.classifier.feature_extraction import trained_network
 from ssil.classifier.holdout import accuracy_drops
 from ssil.classifier.image_file import LabelledImages
@@ -83,6 +84,7 @@ def publish_update(
     scratch: bool = False,
     minutes: float | None = None,
     began: float | None = None,
+    test: Path | None = None,
     trusted: Sequence[str] = (),
     on_progress: ProgressCallback | None = None,
     observer: Observer = ignore_progress,
@@ -100,6 +102,7 @@ def publish_update(
         minutes: Be done after about this time, from reading the images to the export, instead of training for a
             number of epochs.
         began: When this time began, by `time.monotonic`; by default now.
+        test: A test folder by which the update is judged; by default the one that the model remembers, if any.
         trusted: Methods and backbones from files that may be loaded.
         on_progress: Called while the image files are validated.
         observer: Called after every training step.
@@ -122,7 +125,11 @@ def publish_update(
         weights = read_first_weights(found) if found else None
         _refuse_training_settings(make_settings(given), asked)
         _check_settings(make_settings(given), weights)
+    folder_of_tests = folder_to_judge_by(folder, test)
     arrived, remarks = load_images(images, on_progress)
+    if folder_of_tests:
+        arrived, tested = folder_of_tests.without_tested(arrived)
+        remarks += (*tested, *folder_of_tests.remarks)
     with directory.locked():
         before = directory.load() if directory.exists else None
         if before and (init or scratch):
@@ -136,7 +143,11 @@ def publish_update(
         left = None if minutes is None else max(0.0, minutes - (started - began) / 60)
         result = update(before.classifier if before else None, settings, arrived, observer, weights, left)
         advice = advise(before.classifier if before else None, result)
-        facts = _history_facts(images, arrived, result, time.monotonic() - started)
+        judged, facts = result, _history_facts(images, arrived, result, time.monotonic() - started)
+        if folder_of_tests:
+            examined = examine(folder_of_tests, before.classifier if before else None, result.classifier)
+            judged = judged_by(result, examined)
+            facts["test"] = examined.facts(result.known_classes, result.classifier.classes.names)
         history = (*(before.history if before else ()), facts)
         report = UpdateReport(
             folder.resolve().name,
@@ -148,7 +159,7 @@ def publish_update(
             remarks=remarks,
             folder=str(folder),
         )
-        if before and (reason := _excess(result, limits or Limits())):
+        if before and (reason := _excess(judged, limits or Limits())):
             directory.keep_candidate(before, result.classifier, **facts, refused=reason)
             raise RefusedUpdateError.of(reason, folder, report)
         version = directory.publish_change(before, result.classifier, **facts)
@@ -172,6 +183,14 @@ def _refuse_training_settings(settings: ClassifierSettings, given: Iterable[str]
             f"{unused[0]}: {settings.method} trains nothing, so that it would change nothing; leave it out, or name "
             "a method that trains when you make the model, such as --method eeil"
         )
+
+
+def judged_by(result: Update, examined: Examination) -> Update:
+    """Return the update with the results on a test folder, if that has images of classes that were known before."""
+    known = result.known_classes
+    if not examined.before or not examined.before.result(known).total:
+        return result
+    return result._replace(before=examined.before, after=examined.after)
 
 
 def _excess(result: Update, limits: Limits) -> str | None:

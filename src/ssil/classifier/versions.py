@@ -12,7 +12,7 @@ from ssil.classifier.model_files import FORMAT, read_checked_json, refuse_specia
 from ssil.classifier.name_history import name_there
 from ssil.core.errors import UserError
 from ssil.core.files import LOCK, checksum, flush_folder, locked, temporary
-from ssil.core.model_layout import CANDIDATE, CURRENT, MODEL, VALIDATED, VERSIONS, version_folder
+from ssil.core.model_layout import CANDIDATE, CURRENT, EXAM, MODEL, VALIDATED, VERSIONS, version_folder
 
 IMAGES, ONNX = "pictures", "model.onnx"
 EXEMPLARS, HOLDOUT, COUNTED = "exemplars", "quiz", "counted"
@@ -26,6 +26,7 @@ DROPPED = ".dropped.part"
 UNFINISHED = (
     f".{CURRENT}.part",
     f".{CANDIDATE}.part",
+    f".{EXAM}.part",
     DROPPED,
     *(f"{folder}/.*.part" for folder in (VERSIONS, f"{VERSIONS}/*", CANDIDATE)),
 )

@@ -34,6 +34,7 @@ COMMANDS = {
         "learn": "Learn new classes, or more images of known ones, and keep the old.",
         "predict": "Classify images, with probabilities.",
         "test": "Test a model by labelled images that it has not seen.",
+        "exam": "Remember a test folder by which every later update is judged.",
         "inspect": "Show a model's classes, their kept images and accuracies.",
         "history": "List a model's versions: what each has learnt, and accuracies before and after.",
         "accept": "Publish an update that --max-drop has refused.",

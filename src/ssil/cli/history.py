@@ -1,12 +1,15 @@
 """`ssil history`: a model's versions."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from cyclopts import App
 
 from ssil.classifier.version_changes import describe_change
 from ssil.cli.terminal import Json, Model, console, json_line, plain, table
+
+BARS, MAX_BARS = "▁▂▃▄▅▆▇█", 40
+"""The bars of a curve, and how many are drawn at most."""
 
 app = App(
     name="history",
@@ -28,17 +31,24 @@ def history(model: Model, /, *, json: Json = False) -> None:
         for number, entry in entries.items():
             json_line(version=number, current=number == current, **entry)
         return
-    shown = table("version", "when (UTC)", "what", "images", "old", "new", words=3)
+    tested = any(folder_test(entry) for entry in entries.values())
+    shown = table("version", "when (UTC)", "what", "images", "old", "new", *["test"] * tested, words=3)
     for number, entry in entries.items():
         label = f"{number} (current)" if number == current else str(number)
         when, images = (str(entry.get(name) or "-") for name in ("time", "pictures"))
         old = " → ".join(_whole(entry.get(name)) for name in ("old_before", "old_after") if entry.get(name) is not None)
         what = f"{_origin(number, entry)}{describe_change(entry)}"
         minute = when[:16].replace("T", " ")
-        shown.add_row(label, plain(minute), plain(what), plain(images), old or "-", _whole(entry.get("new_after")))
+        numbers = [old or "-", _whole(entry.get("new_after")), *[_whole(folder_test(entry).get("accuracy"))] * tested]
+        shown.add_row(label, plain(minute), plain(what), plain(images), *numbers)
     screen = console()
     screen.print(shown)
-    screen.print("old, new: of 100 images of classes it knew and of new ones, it recognises so many")
+    screen.print("old, new: how many of 100 images of classes it knew, of new ones, it recognises")
+    for name, values in _courses(entries.values()):
+        screen.print(f"{name}, version by version: {curve(values)} {values[0]:.0f} → {values[-1]:.0f} of 100")
+    if refused := directory.candidate_description():
+        what = describe_change(refused["history"][-1] if refused["history"] else {})
+        screen.print(f"refused, and kept for `ssil accept`: {what}", markup=False)
 
 
 def _whole(value: float | None) -> str:
@@ -58,3 +68,27 @@ def _origin(number: int, entry: Mapping[str, Any]) -> str:
     """
     parent = entry.get("parent")
     return f"from {parent}: " if parent not in (None, number - 1) else ""
+
+
+def folder_test(entry: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the numbers of a test folder in an entry of the history; nothing if there are none."""
+    test = entry.get("test")
+    numbers = isinstance(test, dict) and isinstance(test.get("accuracy"), int | float)
+    return test if numbers and isinstance(test, dict) else {}
+
+
+def _courses(entries: Iterable[Mapping[str, Any]]) -> Iterator[tuple[str, list[float]]]:
+    """Yield the accuracies of two versions or more: on all classes, and on the test folder."""
+    found = [*entries]
+    told = [entry["accuracy"] for entry in found if isinstance(entry.get("accuracy"), int | float)]
+    tests = [folder_test(entry)["accuracy"] for entry in found if folder_test(entry)]
+    yield from ((name, values) for name, values in (("all classes", told), ("test folder", tests)) if len(values) > 1)
+
+
+def curve(values: Sequence[float]) -> str:
+    """Return percentages as a row of bars, the last `MAX_BARS` of them.
+
+    >>> curve([100.0, 50.0, 0.0])
+    '█▅▁'
+    """
+    return "".join(BARS[round(min(max(value, 0), 100) / 100 * (len(BARS) - 1))] for value in values[-MAX_BARS:])

@@ -59,7 +59,9 @@ hold-out set: what an update does to old and new classes is measured on images
 that are not learnt. (slda and its like add them up too, after that.) With
 --max-drop an update that costs the old classes more is not published (exit code
 3), but kept for `ssil accept`. Images that IMAGES itself reserves for testing
-(a folder test/ beside train/) are not learnt.
+(a folder test/ beside train/) are not learnt. With --test FOLDER, or a folder
+named by `ssil exam`, the update is judged by your own test images too, and
+--max-drop goes by these.
 
 A version keeps --memory images in all, as files in MODEL/pictures; those of
 earlier versions stay there until `ssil prune`. Methods that train keep old
@@ -96,6 +98,9 @@ def learn(
     minutes: Annotated[float | None, Parameter(help="be done in about N minutes, reading and export included")] = None,
     max_drop: Annotated[float | None, Parameter(help="points that the old classes may lose together")] = None,
     max_class_drop: Annotated[float | None, Parameter(help="points that any old class may lose")] = None,
+    test: Annotated[
+        Path | None, Parameter(help="judge the update by the images in this folder, see `ssil exam`")
+    ] = None,
     html: Annotated[Path | None, Parameter(help="write what the update has changed as a page, FILE.html")] = None,
     trust: Trust = None,
     json: Json = False,
@@ -126,6 +131,7 @@ def learn(
                 scratch=scratch,
                 minutes=minutes,
                 began=began,
+                test=test,
                 trusted=trust or (),
                 on_progress=on_progress,
                 observer=observer,

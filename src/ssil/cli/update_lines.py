@@ -1,8 +1,8 @@
 """What an update has changed and what would help, in a few lines for a terminal of 80 columns."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from textwrap import wrap
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ssil.cli.terminal import duration, printable
 
@@ -24,6 +24,7 @@ def update_lines(report: "UpdateReport") -> Iterator[str]:
     classes = f"{len(new)} new class{'es' * (len(new) != 1)}{more}"
     yield f"{title}: {classes}, {entry['pictures']} images, {duration(entry['seconds'])}"
     yield from _figures(report)
+    yield from _test_lines(entry)
     if lost := report.lost():
         named = (f"{name} ({was.correct} of {was.total}, now {now.correct})" for name, (was, now) in lost.items())
         yield from listed("recognised less than before: ", [*named])
@@ -48,6 +49,22 @@ def _figures(report: "UpdateReport") -> Iterator[str]:
         was = f"{_of_100(together(report.before, report.old))} before the update, " if report.before else ""
         brought = f"; new classes: {_of_100(new)}" if new.total else ""
         yield f"  classes it knew: {was}{_of_100(old)} after it{brought}"
+
+
+def _test_lines(entry: Mapping[str, Any]) -> Iterator[str]:
+    """Yield lines on the images of the test folder, if there is one."""
+    if not (test := entry.get("test")):
+        return
+    if test["accuracy"] is None:
+        yield "your test folder has no image of the classes it knows"
+        return
+    low, high = (round(end) for end in test["interval"])
+    tried = f"(probably {low} to {high}), tried on {test['tried']}"
+    yield f"recognises {test['accuracy']:.0f} of 100 images in your test folder {tried}"
+    if test["old_before"] is not None and test["old_after"] is not None:
+        yield f"  classes it knew: {test['old_before']:.0f} before the update, {test['old_after']:.0f} after it"
+    if test["learnt"]:
+        yield f"  {test['learnt']} of its images are not counted: they were learnt before"
 
 
 def _of_100(result: "ClassResult") -> str:
