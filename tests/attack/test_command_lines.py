@@ -183,6 +183,7 @@ REFUSED: dict[str, tuple[object, ...]] = {
     "store into a long path": ("data", "prepare", "photos", "--out", LEFT),
     "tables of too many seeds": ("paper", "table1", "--seeds", 2**63, "--dry-run"),
     "claims of no seed": ("claims", "--seeds", 0, "--dry-run"),
+    "a port beyond the last": ("serve", "model", "--port", 70_000, *TRUST),
     "demo into a file": ("demo", "--out", "notes.txt"),
     "grid into a file": ("grid", "grid.toml", "--out", "notes.txt"),
 }

@@ -32,6 +32,7 @@ CONNECTIONS = 512
 """At a time; more are told to come again."""
 GRACE = 5
 """Seconds that running requests are given when the server ends."""
+MAX_PORT = 65535
 BACKLOG = 1024
 
 
@@ -115,6 +116,8 @@ def _application(live: LiveModel, batcher: Batcher, title: str) -> FastAPI:
 
 def listen(host: str, port: int) -> socket.socket:
     """Return a socket that listens; raise UserError if the address can't be had."""
+    if not 0 <= port <= MAX_PORT:  # getaddrinfo would take the remainder
+        raise UserError(f"port: {port} is no port; give 0 to {MAX_PORT}")
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         return _listening(socket.socket(family, kind, protocol), address)
