@@ -64,3 +64,12 @@ def test_an_option_that_did_not_exist_has_its_default(tmp_path: Path) -> None:
     (tmp_path / "b").mkdir()
     write_record(tmp_path / "b", old)
     assert _names(tmp_path) == {"ce": ["a", "b"]}
+
+
+def test_a_run_is_called_by_its_name(tmp_path: Path) -> None:
+    for seed in (0, 1):
+        _run(tmp_path / f"mine-{seed}", seed)
+        record = read_record(tmp_path / f"mine-{seed}")
+        write_record(tmp_path / f"mine-{seed}", record.model_copy(update={"provenance": {"name": "mine"}}))
+    _run(tmp_path / "ssil-0")
+    assert _names(tmp_path) == {"mine": ["mine-0", "mine-1"], "ssil": ["ssil-0"]}

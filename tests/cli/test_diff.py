@@ -25,6 +25,14 @@ def test_two_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert lines[-1].startswith("B - A: +83.33 points of top-1, 95 % interval +66.67 to ")
 
 
+def test_other_data_are_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    first, second = written(tmp_path / "a"), written(tmp_path / "b", data_fingerprint="beef")
+    assert main(["diff", str(first), str(second)]) == 0
+    assert "the data differ: A and B had other images or labels" in capsys.readouterr().out
+    assert main(["diff", str(first), str(second), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["same_data"] is False
+
+
 def test_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     first, second = written(tmp_path / "a"), written(tmp_path / "b", seed=1)
     assert main(["diff", str(first), str(second), "--json"]) == 0

@@ -57,6 +57,7 @@ EVERY_FLAG: dict[str, tuple[str, Any]] = {
     "--seed": ("2", 2),
     "--precision": ("64-true", "64-true"),
     "--out": ("runs/a", Path("runs/a")),
+    "--name": ("mine", "mine"),
     "--data-root": ("data", Path("data")),
     "--class-list": ("animals.txt", Path("animals.txt")),
     "--min-per-class": ("2", 2),

@@ -53,8 +53,10 @@ def test_runs_are_named_by_what_differs_in_their_paths(
         folder.mkdir(parents=True)
         shutil.copy(finished[0] / "record.json", folder)
     assert main(["show", str(folders[0]), str(folders[2])]) == 0
-    rows = capsys.readouterr().out.splitlines()[2:5]
-    assert [row.split()[0] for row in rows] == ["one", "one/two", "three"]
+    lines = capsys.readouterr().out.splitlines()
+    first = next(place for place, line in enumerate(lines) if line.startswith("run ")) + 2
+    assert [row.split()[0] for row in lines[first : first + 3]] == ["one", "one/two", "three"]
+    assert lines[-1].startswith("images, steps, seconds")  # the comparison is the last to be printed
 
 
 def test_metrics(finished: tuple[Path, Record], capsys: pytest.CaptureFixture[str]) -> None:

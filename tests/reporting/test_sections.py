@@ -23,6 +23,21 @@ def test_a_section_a_stream() -> None:
     ]
 
 
+def test_streams_are_titled_by_the_setting_in_which_they_differ() -> None:
+    runs = [
+        run("ft", train_per_class=20),
+        run("ft", train_per_class=40, data_fingerprint="beef"),
+        run("ft", data_fingerprint="cafe"),
+        run("ft", data_fingerprint="d00d"),
+    ]
+    assert [section.title for section in sections(runs)] == [
+        "some: 6 classes in 3 tasks, train per class 20",
+        "some: 6 classes in 3 tasks, train per class 40",
+        "some: 6 classes in 3 tasks, train per class by default (data cafe)",
+        "some: 6 classes in 3 tasks, train per class by default (data d00d)",
+    ]
+
+
 def test_seeds_that_hold_out_other_images_share_a_section() -> None:
     (section,) = sections([run("ft", seed=seed, validation=0.1, data_fingerprint=str(seed)) for seed in range(3)])
     assert [len(variant.records) for variant in section.variants] == [3]

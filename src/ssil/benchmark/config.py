@@ -5,9 +5,9 @@ import tomllib
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import model_validator
+from pydantic import Field, model_validator
 
 from ssil.core.errors import UserError
 from ssil.core.settings import MAX_SHOWN, Positive, Settings, setting, validated
@@ -50,6 +50,9 @@ class RunDirectorySettings(Settings, group="How", how=True):
     """Where a run is kept, how often its state is saved, and where it can be followed live."""
 
     out: Path | None = setting(None, "the run's directory; the same command goes on where it stopped")
+    name: Annotated[str, Field(min_length=1, max_length=100)] | None = setting(
+        None, "what tables call the run, in place of its method; seeds of one name share a row"
+    )
     checkpoint_every: str = setting("5min", "steps (200), seconds (90s) or minutes (5min) between checkpoints")
     track: Literal["tensorboard", "mlflow", "wandb"] | None = setting(
         None, "follow the run live in this tool; needs --out, in whose folder tracking/ it is kept"

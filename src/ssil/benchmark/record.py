@@ -100,10 +100,11 @@ class Record(_Part):
 
     @property
     def label(self) -> str:
-        """The method, and in brackets another scorer than its main one, or the method that a branch starts from."""
+        """The run's name or method, and in brackets another scorer, or the method that a branch starts from."""
         chain = f"from {self.config['chain']}" if "chain" in self.config else None
         addition = chain or self.config.get("scorer")
-        return f"{self.config['method']} ({addition})" if addition else str(self.config["method"])
+        name = str(self.provenance.get("name") or self.config["method"])
+        return f"{name} ({addition})" if addition else name
 
     @property
     def memory(self) -> Mapping[str, Any]:

@@ -119,6 +119,7 @@ def _source_checksums(**references: str) -> dict[str, str]:
 def _provenance(config: RunConfig, dataset: Dataset, fabric: AnyFabric) -> dict[str, Any]:
     return {
         "profile": config.profile,
+        **({"name": config.name} if config.name else {}),
         **({"init": config.init} if config.init else {}),
         "ssil": version("ssil"),
         "commit": _commit(),

@@ -81,6 +81,8 @@ def _results(results: dict[str, tuple[float, float]], tasks: int) -> Table:
 def _sentences(found: Difference) -> Iterator[str]:
     if not found.settings:
         yield "no setting differs"
+    if not found.same_data:
+        yield "the data differ: A and B had other images or labels, so their results are of two problems"
     if found.done[0] != found.done[1]:
         yield "A has done {} tasks, B {}".format(*found.done)
     if found.tasks:

@@ -11,7 +11,7 @@ from cyclopts import App, Parameter
 from ssil.benchmark.record import verify_predictions
 from ssil.benchmark.results import find_runs
 from ssil.cli.terminal import printable, require_plotly
-from ssil.core.errors import UserError
+from ssil.core.errors import UserError, did_you_mean
 from ssil.core.files import refuse_special, replacing
 
 if TYPE_CHECKING:
@@ -23,12 +23,13 @@ MARK = "Made by ssil "
 app = App(
     name="report",
     help_epilogue="""Runs that differ in their seeds only share a line; each stream has a section.
-The page, OUT/index.html, needs no network; headline.md, .tex, .csv are beside
-it.
+The page, OUT/index.html, needs no network; beside it are headline.md, .tex and
+.csv, and methods.tex: a table for a paper, methods by streams.
 
 Examples:
   ssil report runs/* --out report
-  ssil report runs/ssil runs/ft --out report""",
+  ssil report runs/ssil runs/ft --out report
+  ssil report runs/* --out paper --columns average_top1,last_top1 --figures pdf""",
 )
 
 
@@ -38,12 +39,23 @@ def report(
     /,
     *more: Path,
     out: Annotated[Path, Parameter(help="directory of the page and the tables")] = Path("report"),
+    columns: Annotated[
+        str, Parameter(help="of methods.tex, for each stream: names of headline.csv, such as average_top1,last_top1")
+    ] = "average_top1",
+    figures: Annotated[
+        str | None, Parameter(metavar="FORMATS", help="also write figures for a paper: pdf, svg, png, or pdf,svg")
+    ] = None,
 ) -> None:
     """Write a page with the results of runs: tables, curves, heat maps, bias, cost, protocols."""
     require_plotly("report")
+    from ssil.reporting.figures.style import FORMATS, save
+    from ssil.reporting.headline_table import COLUMNS
+    from ssil.reporting.report_page import figures as paper_figures
     from ssil.reporting.report_page import page, tables
     from ssil.reporting.sections import sections
 
+    shown = _chosen("columns", columns, list(COLUMNS))
+    formats = _chosen("figures", figures, FORMATS) if figures else []
     given = find_runs([directory, *more])
     for path in (directory, *more):
         if not any(run.folder.is_relative_to(path) for run in given):
@@ -51,16 +63,30 @@ def report(
     for run in given:
         verify_predictions(run.folder)
     found = [_with_published(section) for section in sections(given)]
-    files = {"index.html": page(found), **tables(found)}
-    _refuse_foreign_files([out / name for name in files])
+    files = {"index.html": page(found), **tables(found, shown)}
+    drawn = {f"{name}.{end}": figure for name, figure in paper_figures(found).items() for end in formats}
+    _refuse_foreign_files([out / name for name in (*files, *drawn)])
     try:
         for name, text in files.items():
             with replacing(out / name) as file:
                 file.write(text.encode())
+        for name, figure in drawn.items():
+            save(figure, out / name)
     except OSError as error:
         raise UserError(f"out: {out} can't be written ({error.strerror}); give another directory") from None
     runs, size = sum(len(section.runs) for section in found), len(files["index.html"].encode()) / 1e6
-    print(f"{runs} runs in {printable(out / 'index.html')} ({size:.1f} MB); tables: {', '.join(list(files)[1:])}")
+    print(
+        f"{runs} runs in {printable(out / 'index.html')} ({size:.1f} MB); beside it: {', '.join([*files, *drawn][1:])}"
+    )
+
+
+def _chosen(field: str, text: str, known: Sequence[str]) -> list[str]:
+    """Return the names between commas; raise UserError if one of them is not known."""
+    names = [name.strip() for name in text.split(",")]
+    if unknown := [name for name in names if name not in known]:
+        hint = did_you_mean(unknown[0], known, f"there are: {', '.join(known)}")
+        raise UserError(f"{field}: {unknown[0][:100]!r} is not known; {hint}")
+    return list(dict.fromkeys(names))
 
 
 def _with_published(section: "Section") -> "Section":

@@ -47,7 +47,7 @@ def show(
     ] = False,
     json: Json = False,
 ) -> None:
-    """Show the results of runs, one for each scorer of a run."""
+    """Show the results of runs, one for each scorer of a run; last a table that compares them."""
     folders = [folder for path in (directory, *more) for folder in (path, *_scorer_folders(path))]
     records = {str(folder): read_record(folder) for folder in folders}
     if json:
@@ -89,14 +89,15 @@ def _backward_transfer(record: Record) -> float:
 
 def _print_tables(records: Mapping[str, Record], metrics: bool) -> None:
     screen = console()
-    screen.print(run_table(_shortened(records)), LEGEND, sep="\n")
     for folder, record in records.items():
-        screen.print(f"\n[bold]{plain(folder)}[/]: {plain(run_title(record))}")
+        screen.print(f"[bold]{plain(folder)}[/]: {plain(run_title(record))}")
         if record.tasks:
             heading = f"predicted task after task {len(record.tasks)}, in % of each true task's images"
             screen.print(task_table(record), heading, _confusion_table(record), sep="\n")
         if record.tasks and metrics:
             _print_metrics(screen, folder, record)
+        screen.print()
+    screen.print(run_table(_shortened(records)), LEGEND, sep="\n")
 
 
 def _shortened(records: Mapping[str, Record]) -> dict[str, Record]:

@@ -45,6 +45,8 @@ class Difference:
     """Both values of each result, by its name; empty if a run has finished no task."""
     since: int | None
     """First task after which a result other than cost differs; None if there is none."""
+    same_data: bool
+    """Whether both runs had the same images and labels, as far as their records state it."""
     images: ImageComparison | None
     """None if predictions were not kept or belong to different images."""
 
@@ -71,8 +73,13 @@ def difference(first: Run, second: Run) -> Difference:
         settings=_settings(records),
         results={name: (ours[name], theirs[name]) for name in ours if name in theirs},
         since=_since(*(record.tasks[:tasks] for record in records)),
+        same_data=_same_data(*records),
         images=_images(first, second, tasks),
     )
+
+
+def _same_data(first: Record, second: Record) -> bool:
+    return bool(first.config.get("data_fingerprint") == second.config.get("data_fingerprint"))
 
 
 def _settings(records: Sequence[Record]) -> dict[str, tuple[Any, Any]]:
@@ -101,7 +108,7 @@ def _since(ours: Sequence[TaskRecord], theirs: Sequence[TaskRecord]) -> int | No
 
 def _images(first: Run, second: Run, task: int) -> ImageComparison | None:
     """Compare predictions if the runs have the same test images and labels; the order of classes may differ."""
-    if first.record.config.get("data_fingerprint") != second.record.config.get("data_fingerprint"):
+    if not _same_data(first.record, second.record):
         return None
     if not all(has_predictions(run.folder, task) for run in (first, second)):
         return None

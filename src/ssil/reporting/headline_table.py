@@ -1,6 +1,7 @@
 """The headline table: one row per variant, the best number of each column in bold."""
 
 from collections.abc import Callable, Sequence
+from itertools import takewhile
 from math import isnan, nan
 from typing import Final, Literal, NamedTuple
 
@@ -86,6 +87,30 @@ def headlines(sections: Sequence[Section]) -> Table:
     starts = [sum(len(part.rows) for part in parts[:place]) for place in range(len(parts))]
     best = {(start + row, 1 + column) for start, part in zip(starts, parts, strict=True) for row, column in part.best}
     return Table(["stream", *parts[0].header], rows, frozenset(best), words=2)
+
+
+def by_stream(sections: Sequence[Section], keys: Sequence[str]) -> Table:
+    """Return a table with a row per variant, and for each stream the columns that `keys` name; the best are bold."""
+    names = list(dict.fromkeys(one.name for section in sections for one in section.variants))
+    columns = [(section, COLUMNS[key]) for section in sections for key in keys]
+    titles = _short_titles(sections) if len(sections) > 1 else [""]
+    headings = [(title, COLUMNS[key].title if len(keys) > 1 or not title else "") for title in titles for key in keys]
+    header = ["variant", *(", ".join(filter(None, parts)) for parts in headings)]
+    rows, best = [[name, *(_cell(section, name, column) for section, column in columns)] for name in names], set()
+    for place, (section, column) in enumerate(columns, 1):
+        best |= {(names.index(section.variants[row].name), place) for row in _best(section.variants, column)}
+    return Table(header, rows, frozenset(best))
+
+
+def _short_titles(sections: Sequence[Section]) -> list[str]:
+    """Return the sections' titles without the words at the start, up to a comma, that all have."""
+    parts = [section.title.split(", ") for section in sections]
+    shared = len([*takewhile(lambda same: len(set(same)) == 1, zip(*parts, strict=False))])
+    return [", ".join(one[shared:] or one[-1:]) for one in parts]
+
+
+def _cell(section: Section, name: str, column: Column) -> str:
+    return next((_text(one, column) for one in section.variants if one.name == name), "-")
 
 
 def numbers(sections: Sequence[Section]) -> Table:

@@ -3,11 +3,14 @@
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+from matplotlib.figure import Figure
+
 from ssil.benchmark.record import Record
 from ssil.benchmark.results import comparable_settings, describe_budget
 from ssil.reporting import findings
 from ssil.reporting.figures.ablations import replay_cell
-from ssil.reporting.headline_table import COLUMNS, headline, headlines, numbers
+from ssil.reporting.figures.curves import accuracy_curves
+from ssil.reporting.headline_table import COLUMNS, by_stream, headline, headlines, numbers
 from ssil.reporting.pages import render
 from ssil.reporting.protocol_card import card
 from ssil.reporting.sections import Section
@@ -16,10 +19,28 @@ REPLAY_SETTINGS: Final = frozenset({"task_sizes", "training.increments", "option
 """Settings in which the runs of one table of exemplars in a batch (N_M) by T may differ."""
 
 
-def tables(sections: Sequence[Section]) -> dict[str, str]:
-    """Return the headline table by file name, as Markdown, LaTeX and CSV."""
+def tables(sections: Sequence[Section], columns: Sequence[str] = ("average_top1",)) -> dict[str, str]:
+    """Return tables by file name: the headline as Markdown, LaTeX and CSV, and variants by streams for a paper.
+
+    The latter has for each stream the `columns`, by their names in headline.csv.
+    """
     table = headlines(sections)
-    return {"headline.md": table.markdown(), "headline.tex": table.latex(), "headline.csv": numbers(sections).csv()}
+    return {
+        "headline.md": table.markdown(),
+        "headline.tex": table.latex(),
+        "headline.csv": numbers(sections).csv(),
+        "methods.tex": by_stream(sections, columns).latex(),
+    }
+
+
+def figures(sections: Sequence[Section]) -> dict[str, Figure]:
+    """Return figures for a paper by file name, without a suffix: the accuracy along each stream."""
+    several = len(sections) > 1
+    return {
+        f"accuracy{f'-{number}' * several}": accuracy_curves({one.name: one.records for one in section.variants})
+        for number, section in enumerate(sections, 1)
+        if section.variants
+    }
 
 
 def page(sections: Sequence[Section]) -> str:

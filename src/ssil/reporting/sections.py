@@ -6,7 +6,8 @@ from functools import cached_property
 from typing import NamedTuple
 
 from ssil.benchmark.record import Record, TaskRecord, summarise
-from ssil.benchmark.results import Estimate, Run, estimate, variants
+from ssil.benchmark.results import Estimate, Run, differences, estimate, variants
+from ssil.data.data_settings import DataSettings
 from ssil.reporting.figures.bias import confusion_counts
 from ssil.reporting.figures.lines import over_seeds
 from ssil.reporting.figures.style import MethodStyle, method_styles
@@ -98,11 +99,31 @@ def sections(runs: Sequence[Run]) -> list[Section]:
     groups: dict[tuple[object, ...], list[Run]] = {}
     for run in runs:
         groups.setdefault(_stream(run.record), []).append(run)
-    titles = [_title(members[0].record) for members in groups.values()]
+    firsts = [members[0].record for members in groups.values()]
     return [
-        _section(title if titles.count(title) == 1 else f"{title} (data {key[0]})", members)
-        for title, (key, members) in zip(titles, groups.items(), strict=True)
+        _section(_distinct_title(first, firsts), members)
+        for first, members in zip(firsts, groups.values(), strict=True)
     ]
+
+
+def _distinct_title(record: Record, all_records: Sequence[Record]) -> str:
+    """Return the title of a record's stream, with the settings of its data in which it differs from others so titled.
+
+    Where none differs, because files have changed, the fingerprint of the data tells them apart.
+    """
+    title = _title(record)
+    rivals = [_data_settings(other) for other in all_records if _title(other) == title]
+    own, different = _data_settings(record), differences(rivals)
+    if len(rivals) == 1:
+        return title
+    known = [f"{name.replace('_', ' ')} {own.get(name, 'by default')}" for name in different]
+    same = [other for other in rivals if all(other.get(name) == own.get(name) for name in different)]
+    return ", ".join([title, *known]) + (f" (data {_stream(record)[0]})" if len(same) > 1 else "")
+
+
+def _data_settings(record: Record) -> dict[str, object]:
+    """Return the settings of a record's data: which images, of which size."""
+    return {name: value for name, value in record.config.items() if name in DataSettings.model_fields}
 
 
 def _stream(record: Record) -> tuple[object, ...]:

@@ -59,6 +59,13 @@ def test_a_method_stands_over_its_scenario_which_stands_over_the_settings(tmp_pa
     }
 
 
+def test_a_row_of_another_name_than_its_method_names_its_runs(tmp_path: Path) -> None:
+    text = 'settings = { dataset = "digits" }\n[methods.mine]\nmethod = "ft"\n[methods.er]\n'
+    mine, er = read_grid(spec(tmp_path, text))
+    assert (mine.config.name, mine.config.method) == ("mine", "ft")
+    assert er.config.name is None
+
+
 def test_a_cell_is_a_command(tmp_path: Path) -> None:
     cell = read_grid(spec(tmp_path))[-1]
     words = " ".join(cell.command(Path("runs")))

@@ -107,6 +107,8 @@ def _rows(
             raise UserError(f"methods.{row}: {path} has no scenario {unknown[0]!r}; it has: {', '.join(scenarios)}")
         own = _seeds(path, table["seeds"]) if "seeds" in table else None
         settings = {"method": row} | {key: table[key] for key in table if key not in {"scenarios", "seeds"}}
+        if settings["method"] != row and "," not in str(settings["method"]):  # else each method has a name of its own
+            settings = {"name": row, **settings}
         for name in chosen:
             yield row, by_field_name(settings), (name, by_field_name(scenarios[name])), own
 
