@@ -30,12 +30,12 @@ def photos_text(count: int) -> str:
 
 
 def percent_text(value: float | None) -> str:
-    """Return a percentage as text.
+    r"""Return a percentage as text that is not broken into two lines.
 
     >>> percent_text(66.6), percent_text(None)
-    ('67 %', 'not measured')
+    ('67\xa0%', 'not measured')
     """
-    return "not measured" if value is None else f"{value:.0f} %"
+    return "not measured" if value is None else f"{value:.0f}\xa0%"
 
 
 def seconds_text(seconds: float) -> str:

@@ -68,7 +68,11 @@ class PhotoService:
 def _why_not_learn(classes_known: bool, names: int, new: int) -> str:
     """Return why an update can't begin; nothing if it can."""
     if not new:
-        return "Add photos first."
+        return (
+            "Add photos of new classes, or more of those it knows."
+            if classes_known
+            else "Add photos of two classes or more."
+        )
     if not classes_known and names < 2:
         return "Add photos of a second class: to tell things apart, there must be at least two."
     return ""

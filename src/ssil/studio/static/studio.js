@@ -197,6 +197,7 @@ function timeLeft(points) {
 }
 
 function drawCurve(points) {
+  if (points.length > 2) find("#curve").removeAttribute("hidden");
   const first = points[0].time;
   const span = Math.max(points.at(-1).time - first, 1);
   const places = points.map((one) => `${(300 * (one.time - first) / span).toFixed(1)},${(79 - 78 * one.done).toFixed(1)}`);

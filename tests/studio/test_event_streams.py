@@ -1,0 +1,74 @@
+"""The progress of an update as server-sent events: to a hundred readers at once, and from where a reader left off."""
+
+import fcntl
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from time import sleep
+
+import httpx2
+import pytest
+
+from served import Served, served
+from ssil.studio.learning_jobs import Job
+
+READERS = 100
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("events") / "new"
+
+
+@pytest.fixture(scope="module")
+def server(model: Path) -> Iterator[Served]:
+    with served(str(model), "--no-browser", command="studio") as running:
+        yield running
+
+
+@contextmanager
+def running_job(model: Path, number: int) -> Iterator[Job]:
+    """A job whose process, here this one, holds its lock."""
+    job = Job(number, model / "staging" / "jobs" / f"{number:04d}")
+    job.folder.mkdir(parents=True)
+    with (job.folder / "lock").open("wb") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        job.append("progress", stage="reading", done=0.0)
+        yield job
+
+
+def read(server: Served, number: int, **headers: str) -> list[str]:
+    """The ids and the last event of a stream."""
+    with server.client() as client, client.stream("GET", f"/updates/{number}/events", headers=headers) as stream:
+        assert stream.headers["content-type"].startswith("text/event-stream")
+        lines = [line for line in stream.iter_lines() if line.startswith(("id: ", "event: end"))]
+    return [line.removeprefix("id: ") for line in lines]
+
+
+def test_a_hundred_readers(server: Served, model: Path) -> None:
+    with ThreadPoolExecutor(READERS) as pool, running_job(model, 1) as job:
+        readers = [pool.submit(read, server, 1) for _ in range(READERS)]
+        for step in range(1, 6):
+            sleep(0.1)
+            job.append("progress", stage="learning", done=step / 5)
+        with server.client() as client:
+            assert "Learning" in client.get("/updates/1").text
+        (job.folder / "lock").unlink()  # as if the process had ended: nobody holds a lock that is not there
+        found = [reader.result() for reader in readers]
+    assert found == [["1", "2", "3", "4", "5", "6", "event: end"]] * READERS
+
+
+def test_a_reader_goes_on_from_where_it_was(server: Served, model: Path) -> None:
+    with running_job(model, 2) as job:
+        job.append("progress", stage="learning", done=0.5)
+    assert read(server, 2, **{"last-event-id": "1"}) == ["2", "event: end"]
+    assert read(server, 2, **{"last-event-id": "rubbish"}) == ["1", "2", "event: end"]
+
+
+def test_a_job_whose_process_was_killed_says_so(server: Served, model: Path) -> None:
+    with running_job(model, 3):
+        pass
+    page = httpx2.get(f"{server.address}/updates/3", headers=server.bearer).text
+    assert "Stopped" in page
+    assert "your photos are still here" in page
