@@ -87,6 +87,19 @@ def test_a_refused_update_says_so(report: UpdateReport) -> None:
     assert "This update was not published." in page
     assert "Accuracy falls" in page
     assert "version 2" not in page
+    assert "ssil accept" not in page
+    kept = update_page(replace(report, refused="Too much.", folder="birds"))
+    assert "To publish it all the same: <code>ssil accept birds</code>" in kept
+
+
+def test_the_users_own_test_folder_is_shown(report: UpdateReport) -> None:
+    first, last = report.history
+    test = {"accuracy": 71.0, "interval": [60.2, 80.4], "tried": 90, "old_before": 75.0, "old_after": 70.0}
+    page = update_page(replace(report, history=({**first, "test": {**test, "accuracy": 80.0}}, {**last, "test": test})))
+    assert "images in your test folder are recognised" in page
+    assert "between 60 and 80; 90 images were tried. Of classes it knew: 75 before the update, 70 after it." in page
+    assert 'class="dashed" points="0.0,20.0 100.0,29.0 "' in page
+    assert "test folder" not in update_page(replace(report, history=(first, {**last, "test": {"accuracy": None}})))
 
 
 def test_how_to_learn_again_is_said(report: UpdateReport) -> None:

@@ -99,7 +99,9 @@ def update_page(report: UpdateReport) -> str:
         steps=steps[:STEPS],
         more_steps=len(steps) - STEPS,
         again=report.again(),
-        course=course(report.history),
+        test=_test(report.entry),
+        course=course([_all_after(entry) for entry in report.history]),
+        test_course=course([(_test(entry) or {}).get("accuracy") for entry in report.history]),
         facts=_facts(report),
         remarks=[(cut(one.path), one.reason) for one in report.remarks[:REMARKS]],
         more_remarks=len(report.remarks) - REMARKS,
@@ -195,15 +197,17 @@ class CoursePoint(NamedTuple):
     label: str
 
 
-def course(history: Sequence[Mapping[str, Any]]) -> list[CoursePoint]:
-    """Return the share of recognised images after each update that has one; nothing for fewer than two updates."""
-    found = [(number, _all_after(entry)) for number, entry in enumerate(history, 1)]
-    known = [(number, value) for number, value in found if value is not None]
+def course(accuracies: Sequence[float | None]) -> list[CoursePoint]:
+    """Return the share of recognised images after each update that has one; nothing for fewer than two updates.
+
+    >>> [point.across for point in course([90.0, None, 80.0])], course([90.0, None])
+    ([0.0, 100.0], [])
+    """
+    known = [(number, value) for number, value in enumerate(accuracies, 1) if value is not None]
     if len(known) < 2:
         return []
-    first, last = known[0][0], known[-1][0]
     return [
-        CoursePoint(100 * (number - first) / (last - first), value, f"update {number}: {value:.0f} of 100")
+        CoursePoint(100 * (number - 1) / (len(accuracies) - 1), value, f"update {number}: {value:.0f} of 100")
         for number, value in known
     ]
 
@@ -212,6 +216,12 @@ def _all_after(entry: Mapping[str, Any]) -> float | None:
     """Return the accuracy after an update: on all classes, or in older entries on those that it brought."""
     values = [entry.get(key) for key in ("accuracy", "old_after", "new_after")]
     return next((float(value) for value in values if isinstance(value, int | float)), None)
+
+
+def _test(entry: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """Return the numbers of a test folder in an entry of the history; None if there are none."""
+    test = entry.get("test")
+    return test if isinstance(test, Mapping) and isinstance(test.get("accuracy"), int | float) else None
 
 
 def _facts(report: UpdateReport) -> list[tuple[str, str]]:

@@ -72,7 +72,7 @@ def inspect(
     learner = plain(f"{settings.method} on {short_name(settings.backbone)} at {settings.image_size} pixels")
     size = f"{summary['bytes'] / 1e6:.1f} MB"
     screen.print(f"[bold]{plain(model)}[/], {versions}: {len(rows)} classes, {learner}, {size}")
-    shown = table("class", "since update", "exemplars", "hold-out images", "hold-out accuracy")
+    shown = table("class", "since update", "kept to learn", "kept to try", "recognised")
     for row in rows:
         counts = (str(row[key]) for key in ("arrived", "exemplars", "quiz"))
         shown.add_row(plain(row["class"]), *counts, percent(row["accuracy"], decimals=0))

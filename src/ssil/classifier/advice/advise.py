@@ -126,7 +126,9 @@ def advise(known: Classifier | None, result: Update) -> Advice:
     brought = [one for one in suspects if (one.image.original_digest, one.label) in arrived]
     brought_names = {name for _, name in result.arrived}
     alike = tuple(pair for pair in found.alike() if {pair.first, pair.second} & brought_names)
-    return Advice(len(examined), tuple(brought), confused, alike, needed, found.typical())
+    paired = {name for pair in alike for name in (pair.first, pair.second)}
+    others = tuple(one for one in needed if one.label not in paired or one.images < FEW)
+    return Advice(len(examined), tuple(brought), confused, alike, others, found.typical())
 
 
 def _first_reasons(suspects: Sequence[Suspect]) -> list[Suspect]:

@@ -71,7 +71,8 @@ def about_needed(needed: NeededImages) -> str:
     >>> about_needed(NeededImages("garlic", 8, 0, 0)), about_needed(NeededImages("kiwi", 40, 3, 8))
     ('Add images of garlic: there are only 8.', 'Add images of kiwi: 3 of 8 were recognised.')
     """
-    why = f"{needed.correct} of {needed.total} were recognised" if needed.total else f"there are only {needed.images}"
+    few = f"there are only {needed.images}" if needed.images else "none was learnt"
+    why = f"{needed.correct} of {needed.total} were recognised" if needed.total else few
     return f"Add images of {needed.label}: {why}."
 
 
