@@ -2,12 +2,16 @@
 
 python benchmarks/estimates.py FOLDER --out NEW.csv [--sizes 20,5,1,10,20,25] [--seeds 0]
 python benchmarks/estimates.py --table NEW.csv
+python benchmarks/estimates.py --rules FEATURES.npz [--seeds 0,1,2,3]
 
 FOLDER has train/ and test/ with one sub-folder per class. Classes arrive in an order that the seed draws, as many in
 each update as `--sizes` says; the fourth update brings more images of two known classes too: a third of their images
 is kept back for it. After each update, the accuracy that is told (by cross-validation, with its 95 % interval), that on
 the hold-out set, and that on all test images of the classes so far are written. The table ends with the mean absolute
 difference and the share of updates whose interval contains the accuracy on test images.
+
+`--rules` compares shares for the rule of near-duplicates on training images alone (features of `frozen_updates.py
+--extract`): seven in ten are learnt, and the estimate by cross-validation stands beside the accuracy on the others.
 """
 
 import argparse
@@ -17,17 +21,26 @@ from random import Random
 from statistics import fmean
 from typing import NamedTuple
 
+import numpy as np
+import torch
+
 from frozen_updates import WEIGHTS
 from growing import add, numbers, read
 from ssil.classifier.classifier_settings import make_settings, with_start_settings, with_weights_settings
+from ssil.classifier.cross_validation import ValidatedImages, cross_validated
 from ssil.classifier.feature_extraction import trained_network
 from ssil.classifier.holdout import evaluate, evaluate_scores, image_scores
 from ssil.classifier.image_file import ImageFile
 from ssil.classifier.images import load_images
 from ssil.classifier.prediction import Classifier
 from ssil.classifier.update import update
+from ssil.core.classes import ClassTable
+from ssil.methods.slda import LinearDiscriminants
 from ssil.nn.first_weights import read_first_weights
+from ssil.nn.network import Output
 
+SHARES, HELD_BACK = (2.0, 0.99, 0.95, 0.9), 0.3
+"""The shares that `--rules` compares (with the first no two images are alike), and the part that is held back."""
 MORE = 3
 """The update, counted from 0, that brings more images of two known classes."""
 
@@ -99,6 +112,30 @@ def evaluate_final(classifier: Classifier, test: Groups) -> tuple[float, int]:
     return total.percent or 0.0, total.total
 
 
+def rules(path: Path, seeds: Sequence[int]) -> Iterator[str]:
+    """Markdown: for each share the estimate less the accuracy on images that were held back, over seeds."""
+    data = np.load(path)
+    features, labels = torch.from_numpy(data["features"]).float(), torch.from_numpy(data["labels"]).long()
+    classes = ClassTable(tuple(map(str, range(int(labels.max()) + 1))), (0, int(labels.max()) + 1))
+    found: dict[float, list[tuple[float, float]]] = {share: [] for share in SHARES}
+    for seed in seeds:
+        learnt = torch.rand(len(labels), generator=torch.Generator().manual_seed(seed)) > HELD_BACK
+        scorer = LinearDiscriminants()
+        scorer.add(scorer.embed(features[learnt].double()), labels[learnt], classes.seen)
+        scorer.solve()
+        others = features[~learnt]
+        truth = (scorer(Output(others[:, :0], others), classes).argmax(1) == labels[~learnt]).double().mean()
+        images = ValidatedImages.of(features[learnt], labels[learnt], torch.full_like(labels[learnt], -1))
+        for share, values in found.items():
+            made = cross_validated(scorer, classes, images, share)[0]
+            values.append((100 * float((made.predicted == made.labels).double().mean()), 100 * float(truth)))
+    yield "| share | estimate | held-back images | difference |"
+    yield "|---|---|---|---|"
+    for share, measured in found.items():
+        told, true = (fmean(column) for column in zip(*measured, strict=True))
+        yield f"| {share if share < 2 else 'none alike'} | {told:.1f} | {true:.1f} | {told - true:+.1f} |"
+
+
 def table(rows: Sequence[Row]) -> Iterator[str]:
     """Markdown: a line for each update."""
     yield "| data | seed | update | classes | told | 95 % interval | hold-out set | test | difference | covered |"
@@ -127,10 +164,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", nargs="?", type=Path)
     parser.add_argument("--table", type=Path)
+    parser.add_argument("--rules", type=Path)
     parser.add_argument("--out", type=Path)
     parser.add_argument("--sizes", type=numbers, default=[20, 5, 1, 10, 20, 25])
     parser.add_argument("--seeds", type=numbers, default=[0])
     asked = parser.parse_args()
+    if asked.rules:
+        print("\n".join(rules(asked.rules, asked.seeds)))
+        return
     if asked.table:
         print("\n".join(table(read(asked.table, Row))))
         return

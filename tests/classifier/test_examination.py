@@ -6,6 +6,7 @@ import pytest
 
 import tiny_classifiers
 from model_states import SETTINGS, TRUSTED
+from ssil.classifier.estimator import IncrementalClassifier
 from ssil.classifier.examination import folder_to_judge_by, read_test_folder, remember, remembered
 from ssil.classifier.folder_results import run_folder_test
 from ssil.classifier.model_directory import ModelDirectory
@@ -89,3 +90,17 @@ def test_a_damaged_file_is_told(model: Path) -> None:
         folder_to_judge_by(model, None)
     (defect,) = verify_model(model, lambda *_: None, TRUSTED)
     assert defect.path == model / "exam.json"
+
+
+def test_the_estimator_tests_and_accepts_too(model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = images_to_test(tmp_path / "tests", ["ant", "bee", "elk"])
+    found = IncrementalClassifier.load(model, TRUSTED).test(folder)
+    assert found.classes == run_folder_test(model, folder, trusted=TRUSTED).classes
+    with pytest.raises(ValueError, match="no image of a known class"):
+        IncrementalClassifier.load(model, TRUSTED).test(images_to_test(tmp_path / "others", ["elk"]))
+    with pytest.raises(ValueError, match="no candidate"):
+        IncrementalClassifier.accept(model, TRUSTED)
+    monkeypatch.setattr("ssil.classifier.publish_update._excess", lambda *_: "too much")
+    with pytest.raises(RefusedUpdateError):
+        publish_update(model, str(tiny_classifiers.folder(tmp_path / "cat", ["cat"])), SETTINGS)
+    assert IncrementalClassifier.accept(model, TRUSTED).classes_.tolist() == ["ant", "bee", "cat"]

@@ -12,7 +12,7 @@ from typing import NamedTuple, Self
 import torch
 from torch import Tensor
 
-from ssil.classifier.near_duplicates import class_groups, feature_vectors, threshold
+from ssil.classifier.near_duplicates import SHARE, class_groups, feature_vectors, threshold
 from ssil.core.classes import ClassTable
 from ssil.learning.feature_statistics import ClosedForm
 from ssil.learning.memory import FixedBudget
@@ -93,19 +93,22 @@ def restore_validated(tensors: Mapping[str, Tensor], classes: int) -> ValidatedI
 
 
 @torch.inference_mode()
-def cross_validated(scorer: ClosedForm, classes: ClassTable, images: ValidatedImages) -> tuple[ValidatedImages, Tensor]:
+def cross_validated(
+    scorer: ClosedForm, classes: ClassTable, images: ValidatedImages, share: float = SHARE
+) -> tuple[ValidatedImages, Tensor]:
     """Predict each image by a model that was fitted to images of other groups.
 
     Args:
         scorer: The fitted scorer, whose penalty is used for all folds.
         classes: The classes it knows.
         images: Images that it has learnt, one or more.
+        share: By which images are alike, see `near_duplicates.threshold`.
 
     Returns:
         The images with their groups and predictions, and the scores (N, classes).
     """
     features = images.features.double()
-    groups = _groups(feature_vectors(features.float()), images.labels)
+    groups = _groups(feature_vectors(features.float()), images.labels, share)
     folds = assign_folds(groups, images.labels)
     vectors = scorer.embed(features)
     everything = scorer.emptied()
@@ -118,9 +121,9 @@ def cross_validated(scorer: ClosedForm, classes: ClassTable, images: ValidatedIm
     return replace(images, groups=groups, predicted=scores.argmax(1)), scores
 
 
-def _groups(vectors: Tensor, labels: Tensor) -> Tensor:
+def _groups(vectors: Tensor, labels: Tensor, share: float) -> Tensor:
     """Return the group of each image; groups of different classes have different numbers."""
-    alike_above, groups = threshold(vectors, labels), torch.arange(len(labels))
+    alike_above, groups = threshold(vectors, labels, share), torch.arange(len(labels))
     for label in labels.unique().tolist():
         rows = (labels == label).nonzero()[:, 0]
         groups[rows] = rows[class_groups(vectors[rows], alike_above)]

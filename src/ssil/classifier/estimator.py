@@ -23,6 +23,8 @@ from ssil.classifier.classifier_settings import (
 )
 from ssil.classifier.estimator_labels import are_integers, label_array, named_labels
 from ssil.classifier.estimator_results import LastUpdate
+from ssil.classifier.examination import examine, read_test_folder
+from ssil.classifier.holdout import HoldoutResult
 from ssil.classifier.image_file import normalized_name
 from ssil.classifier.image_inputs import ImagesLike, encoded
 from ssil.classifier.model_directory import ModelDirectory, ModelVersion
@@ -201,6 +203,35 @@ class IncrementalClassifier(LastUpdate, ClassifierMixin, BaseEstimator):  # type
                     probabilities[row, column[name]] = probability
         normalized: NDArray[np.float64] = probabilities / probabilities.sum(1, keepdims=True)  # they are of 32 bits
         return normalized
+
+    def test(self, folder: str | Path) -> HoldoutResult:
+        """Return the results on a test folder, which has one sub-folder of images per class.
+
+        Images that were learnt are left out.
+
+        Raises:
+            InvalidInputError: There is no such folder, or no image in it of a class that is known and was not learnt.
+        """
+        check_is_fitted(self, "classifier_")
+        with _invalid_input():
+            found = examine(read_test_folder(Path(folder)), None, self.classifier_).after
+            if not found:
+                raise UserError(f"folder: {folder} has no image of a known class that was not learnt; give another")
+        return found
+
+    @classmethod
+    def accept(cls, folder: str | Path, trusted: Collection[str] = ()) -> Self:
+        """Publish the update that a model directory's `ssil learn --max-drop` has refused, and load it.
+
+        Raises:
+            InvalidInputError: There is no such update, or it was made from another version than the current one.
+        """
+        with _invalid_input():
+            directory = ModelDirectory(Path(folder), trusted)
+            directory.current()  # fails before the lock creates a folder of a misspelt name
+            with directory.locked():
+                directory.accept_candidate()
+        return cls.load(folder, trusted)
 
     def __sklearn_tags__(self) -> Tags:
         """Return scikit-learn's tags: images are arrays of three or four dimensions, or lists of paths."""

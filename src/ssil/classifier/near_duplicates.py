@@ -54,8 +54,10 @@ def threshold(vectors: Tensor, labels: Tensor, share: float = SHARE) -> float:
     """Return the cosine above which two images of a class are alike, for vectors (N, width) of several classes.
 
     For at most `COMPARED` images, spread over all, the cosine with the nearest image of another class is found among at
-    most `OTHERS`; for a `share` of them it is not above the threshold.
+    most `OTHERS`; for a `share` of them it is not above the threshold. With a share above 1 no two images are alike.
     """
+    if share > 1:
+        return 2.0
     if len(labels) < FEW or bool((labels == labels[0]).all()):
         return UNCOMPARED
     some, others = (_spread(len(labels), most) for most in (COMPARED, OTHERS))
