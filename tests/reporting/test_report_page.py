@@ -63,7 +63,7 @@ def test_after_one_task() -> None:
 
 def test_tables_are_files_too() -> None:
     files = tables(sections([run("ft"), run("ssil", (90, 80, 70))]))
-    assert list(files) == ["headline.md", "headline.tex", "headline.csv"]
+    assert list(files) == ["headline.md", "headline.tex", "headline.csv", "methods.tex"]
     assert "| ssil | 1 | 3/3 | **80.0** |" in files["headline.md"]
     assert r"ssil & 1 & 3/3 & \textbf{80.0} &" in files["headline.tex"]
     assert files["headline.csv"].startswith("stream,variant,seeds,tasks,average_top1,average_top1_deviation,")
