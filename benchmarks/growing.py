@@ -15,16 +15,16 @@ Row = TypeVar("Row")
 
 
 def album(folder: str | Path) -> dict[str, list[ImageFile]]:
-    """The pictures of a folder by their class."""
+    """Return the images of a folder by their class."""
     groups: dict[str, list[ImageFile]] = {}
-    for picture, name in load_images(str(folder))[0]:
-        groups.setdefault(name, []).append(picture)
+    for image, name in load_images(str(folder))[0]:
+        groups.setdefault(name, []).append(image)
     return groups
 
 
-def accuracy(classifier: Classifier, pictures: Sequence[ImageFile], name: str) -> float:
-    """Of the pictures of a class, in percent."""
-    return 100 * fmean(guess.ranking[0][0] == name for guess in predict(classifier, pictures, top=1))
+def accuracy(classifier: Classifier, images: Sequence[ImageFile], name: str) -> float:
+    """Return the accuracy on the images of a class, in percent."""
+    return 100 * fmean(guess.ranking[0][0] == name for guess in predict(classifier, images, top=1))
 
 
 def read(path: Path, kind: type[Row]) -> list[Row]:

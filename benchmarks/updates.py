@@ -1,10 +1,10 @@
-"""Which method suits a classifier that grows: updates of 1, 2, 5 and 10 classes, judged on held-out training pictures.
+"""Which method suits a classifier that grows: updates of 1, 2, 5 and 10 classes, judged on held-out training images.
 
-python benchmarks/updates.py FOLDER --out NEW.csv [--methods ssil,wa] [--memory 2000] [--seeds 0,1,2] [--pictures 30]
+python benchmarks/updates.py FOLDER --out NEW.csv [--methods ssil,wa] [--memory 2000] [--seeds 0,1,2] [--images 30]
     [--held 20] [--set NAME=VALUE ...]
 python benchmarks/updates.py --table NEW.csv
 
-FOLDER has a sub-folder a class; of each class some pictures are learnt, others judge. Ten classes come first; to these
+FOLDER has a sub-folder a class; of each class some images are learnt, others judge. Ten classes come first; to these
 are added, each time anew, one update of 10 classes, two of 5, three of 2 and three of 1, under the settings of
 `ssil learn` but for those `--set`. What OUT has already is not made again. The table has the accuracy on all classes
 after the last update, as mean and deviation over seeds, and in brackets that on the first ten and on the added ones.
@@ -42,7 +42,7 @@ class Row(NamedTuple):
 
 
 class Stream(NamedTuple):
-    """Pictures of classes in the order of their arrival, to learn and to judge by."""
+    """Images of classes in the order of their arrival, to learn and to judge by."""
 
     names: Sequence[str]
     learnt: dict[str, list[ImageFile]]
@@ -50,11 +50,11 @@ class Stream(NamedTuple):
 
     def of(self, names: Sequence[str]) -> LabelledImages:
         """What there is to learn of these classes."""
-        return [(picture, name) for name in names for picture in self.learnt[name]]
+        return [(image, name) for name in names for image in self.learnt[name]]
 
 
 def draw(groups: Mapping[str, list[ImageFile]], learnt: int, held: int, seed: int) -> Stream:
-    """Classes and their pictures, by chance."""
+    """Classes and their images, by chance."""
     random = Random(seed)
     names = random.sample(sorted(groups), FIRST + max(UPDATES))
     drawn = {name: random.sample(groups[name], learnt + held) for name in names}
@@ -109,19 +109,19 @@ def main() -> None:
     parser.add_argument("--methods", default="ssil,wa,bic,eeil,icarl,lucir,podnet,uw,ft,er")
     parser.add_argument("--seeds", type=numbers, default=[0])
     parser.add_argument("--memory", type=int, default=2000)
-    parser.add_argument("--pictures", type=int, default=30)
+    parser.add_argument("--images", type=int, default=30)
     parser.add_argument("--held", type=int, default=20)
     parser.add_argument("--set", nargs="*", default=[], metavar="NAME=VALUE")
     asked = parser.parse_args()
     if asked.table:
         print("\n".join(table(read(asked.table, Row))))
         return
-    pictures = album(asked.folder)
+    images = album(asked.folder)
     done = {(row.method, row.memory, row.seed) for row in read(asked.out, Row)}
     for seed, method in product(asked.seeds, asked.methods.split(",")):
         if (method, asked.memory, seed) not in done:
             settings = make_settings({"memory": asked.memory, "seed": seed, "method": method, **values(asked.set)})
-            rows = [*follow(draw(pictures, asked.pictures, asked.held, seed), settings)]
+            rows = [*follow(draw(images, asked.images, asked.held, seed), settings)]
             print(*rows, sep="\n", flush=True)
             add(asked.out, rows)
 
