@@ -68,7 +68,7 @@ def test_too_few_megabytes_are_refused_before_training(dataset: Path, tmp_path: 
 
 
 def test_one_budget_alone(dataset: Path) -> None:
-    with pytest.raises(UserError, match=r"^memory: give one of --memory"):
+    with pytest.raises(UserError, match=r"^memory: give --memory"):
         tiny_runs.config(dataset, memory_mb=1.0, memory=20)
 
 

@@ -34,7 +34,7 @@ class MemorySettings(Settings, group="Memory"):
     def _one_budget(self) -> Self:
         if sum(map(bool, (self.memory, self.memory_per_class, self.memory_mb))) > 1:
             raise ValueError(
-                "memory: give one of --memory (fixed in all), --memory-per-class and --memory-mb, not both"
+                "memory: give --memory (fixed), --memory-per-class (growing) or --memory-mb (with model), not several"
             )
         return self
 
