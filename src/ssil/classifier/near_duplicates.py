@@ -2,7 +2,7 @@
 
 If some of them are trained on and others are held out, the measured accuracy is that of images seen before. Two images
 are alike if their vectors (features of a frozen backbone, or thumbnails) have a cosine above a threshold that the
-images themselves set: most images have no image of another class that is as near. docs/adr/0010 says why.
+images themselves set: most images have no image of another class that is as near. docs/adr/0013 says why.
 """
 
 from collections.abc import Sequence
