@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import accumulate
 
 import torch
@@ -12,7 +13,7 @@ from ssil.benchmark.scenario import chosen_sizes
 from ssil.core.classes import ClassTable
 from ssil.core.randomness import Randomness
 from ssil.learning.batches import Pool
-from ssil.learning.memory import Memory, by_class, random_selection, update
+from ssil.learning.memory import Memory, MemoryBudget, by_class, random_selection, update
 from ssil.learning.method import Phase
 
 PASSES = {"network": 3, "head": 1, "scorer": 0}
@@ -52,15 +53,25 @@ def task_budgets(config: RunConfig, images: Sequence[int]) -> Iterator[TrainingB
     """Yield what the training of each task costs, see `run_budget`; classes arrive in the order of `images`."""
     configured, _ = settings_without_data(config)
     sizes, random = chosen_sizes(config, len(images)), Randomness(config.seed)
-    budget, memory = memory_budget(config, configured.method, sum(sizes)), Memory()
+    budget = memory_budget(config, configured.method, sum(sizes))
+    for classes, pool in _tasks(tuple(sizes), budget, config.seed, tuple(images)):  # type: ignore[arg-type]  # a frozen one
+        phases = [part for part in configured.method.plan(classes) if isinstance(part, Phase)]
+        yield sum((_phase_budget(phase, pool, classes, random) for phase in phases), TrainingBudget())
+
+
+@lru_cache(4)  # the same for methods and schedules of one stream, which are counted one after the other
+def _tasks(
+    sizes: tuple[int, ...], budget: MemoryBudget, seed: int, images: tuple[int, ...]
+) -> tuple[tuple[ClassTable, Pool], ...]:
+    """Return the class table and the training images, exemplars included, of each task of a stream."""
+    tasks, memory, select = list[tuple[ClassTable, Pool]](), Memory(), random_selection(Randomness(seed))
     labels = torch.arange(len(images)).repeat_interleave(torch.tensor(images))
     for task, seen in enumerate(accumulate(sizes), 1):
         classes = ClassTable(("?",) * seen, (0, *accumulate(sizes[:task])))
         new = torch.nonzero((labels >= classes.old) & (labels < seen)).flatten()
-        pool = Pool(new, memory.indices, labels)
-        phases = [part for part in configured.method.plan(classes) if isinstance(part, Phase)]
-        yield sum((_phase_budget(phase, pool, classes, random) for phase in phases), TrainingBudget())
-        memory = update(memory, by_class(new, labels), classes, budget, random_selection(random))
+        tasks.append((classes, Pool(new, memory.indices, labels)))
+        memory = update(memory, by_class(new, labels), classes, budget, select)
+    return tuple(tasks)
 
 
 def _phase_budget(phase: Phase, pool: Pool, classes: ClassTable, random: Randomness) -> TrainingBudget:
