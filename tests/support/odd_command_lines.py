@@ -81,6 +81,7 @@ LEARN: dict[str, list[str] | list[None]] = {
     "--seed": NUMBERS,
     "--max-drop": NUMBERS,
     "--max-class-drop": NUMBERS,
+    "--test": INPUTS,
     "--html": OUTPUTS,
     "--json": FLAG,
 }

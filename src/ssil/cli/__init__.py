@@ -23,6 +23,8 @@ FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 """The errors of a disk, or a share of it, that is full."""
 BUGS = (None, errno.EBADF, errno.EFAULT, errno.ECHILD, errno.ESRCH, errno.EDEADLK)
 """Errors of the system that no file, folder or disk can cause, but only a wrong call."""
+NO_MEMORY = ("can't allocate memory", "out of memory")
+"""What torch says when memory can't be had."""
 TRACEBACK = "SSIL_TRACEBACK"
 """The environment variable with which a message of one line is preceded by where it comes from."""
 
@@ -123,7 +125,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if error.errno in BUGS:
             raise
         return _fail(f"error: {_explain_os(error)}", BAD_INPUT)
+    except (MemoryError, RuntimeError) as error:
+        if not _lacks_memory(error):
+            raise
+        return _fail("error: memory: there is too little for these settings; give smaller ones", BAD_INPUT)
     return DONE
+
+
+def _lacks_memory(error: Exception) -> bool:
+    """Return whether memory could not be had, on a CPU or a GPU; torch has no exception of its own for the former."""
+    return isinstance(error, MemoryError) or any(words in str(error) for words in NO_MEMORY)
 
 
 def _fail(message: str, code: int) -> int:
