@@ -73,12 +73,13 @@ class UpdateReport:
         return (*([] if self.refused else [undo]), f"ssil learn {model} {quote(str(images))}")
 
     def lost(self) -> dict[str, tuple[ClassResult, ClassResult]]:
-        """Return the old classes of which fewer images are recognised than before, with both results."""
-        return {
-            name: (was, now)
+        """Return the old classes of which fewer images are recognised than before, worst first, and both results."""
+        losses = [
+            (was.percent - now.percent, name, was, now)
             for name, was, now in self._both(self.old)
             if was.percent is not None and now.percent is not None and now.percent < was.percent
-        }
+        ]
+        return {name: (was, now) for _, name, was, now in sorted(losses, key=lambda row: -row[0])}
 
     def _both(self, names: Iterable[str]) -> Iterator[tuple[str, ClassResult, ClassResult]]:
         for name in names:
