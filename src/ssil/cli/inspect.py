@@ -1,4 +1,4 @@
-"""`ssil inspect`: a model's classes, the images it keeps, and its hold-out accuracy."""
+"""`ssil inspect`: a model's classes, the images it keeps, and its accuracy on images that it has not learnt."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
