@@ -71,6 +71,10 @@ alone. With --memory 0 they keep no image, and no accuracy can be measured.
 An image that arrives again is not learnt twice. Under another class it belongs
 to that class from then on; slda and its like still count it for the first too.
 
+In the end it says what would help: images that are probably in the wrong class
+or in two, blurred and dark ones, classes that look like one or need images.
+--html shows them on a page, --json lists all.
+
 Examples:
   ssil learn birds photos/first-week
   ssil learn birds photos/second-week --max-drop 5 --html update.html

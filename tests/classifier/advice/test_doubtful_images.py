@@ -50,6 +50,15 @@ def test_what_is_said_of_each_image() -> None:
         assert found.nearer[label].tolist() == pytest.approx([one / len(members) for one in nearer])
 
 
+def test_pairs_of_very_many_classes_are_not_compared(monkeypatch: pytest.MonkeyPatch) -> None:
+    features, labels = clusters()
+    monkeypatch.setattr("ssil.classifier.advice.doubtful_images.MAX_PAIRED", 2)
+    few, all_of = judge(LeftOut.of(features, labels)), LeftOut.of(features, labels)
+    assert few.nearer.shape == (0, 0)
+    monkeypatch.undo()
+    assert judge(all_of).odds.tolist() == few.odds.tolist()
+
+
 def test_wrong_labels_are_found_and_right_ones_are_not() -> None:
     features, labels = clusters()
     wrong = [4, 30, 77]

@@ -263,7 +263,7 @@ class _Examined:
 
     def alike(self) -> Iterator[AlikePair]:
         """Yield the pairs of classes that look like one; none if the features tell hardly any classes apart."""
-        if self.judgement.accuracy < RELIABLE:
+        if self.judgement.accuracy < RELIABLE or not self.judgement.nearer.size:
             return
         for pair in alike_classes(self.judgement.nearer, self.counts):
             both = self.counts[pair.first] + self.counts[pair.second]
@@ -290,4 +290,4 @@ def _features(classifier: Classifier, images: Sequence[ImageFile]) -> Tensor:
     samples = network.samples(images, [0] * len(images))
     snapshot, context = network.trained_part(classifier.snapshot), network.context(samples)
     outputs = context.batched_outputs(snapshot.network, torch.arange(len(samples)))
-    return torch.cat([output.features.float().cpu() for _, output in outputs])
+    return torch.cat([output.features.float().cpu() for _, output in outputs]).nan_to_num()

@@ -26,6 +26,9 @@ SAME_COPY, SAME_FEATURES = 0.95, 0.8
 """The least cosines of small copies, and of features, of nearly the same image."""
 BLOCK = 1024
 
+MAX_PAIRED = 3000
+"""Of more classes, pairs are not compared: a matrix of all pairs would take hundreds of megabytes."""
+
 Flags = NDArray[np.bool_]
 
 
@@ -39,7 +42,7 @@ class Judgement(NamedTuple):
     distance: Values
     """(N,) the distance to its own class."""
     nearer: Values
-    """(K, K) the share of a class's images that are nearer to another class than to their own."""
+    """(K, K) the share of a class's images that are nearer to another class than to their own; empty for many."""
     accuracy: float
     """The share of images that are nearest to their own class."""
 
@@ -51,7 +54,8 @@ class Judgement(NamedTuple):
 def judge(statistics: LeftOut) -> Judgement:
     """Return what is said of each image by the classes without it."""
     classes, temperature = len(statistics.counts), likeliest_temperature(statistics)
-    odds, likeliest, own, nearer, right_ones = [], [], [], torch.zeros(classes, classes), 0
+    paired = classes if classes <= MAX_PAIRED else 0
+    odds, likeliest, own, nearer, right_ones = [], [], [], torch.zeros(paired, paired), 0
     for rows, distances in statistics.blocks():
         labels, first = statistics.labels[rows], torch.arange(len(rows))
         chances = probabilities(distances, temperature)
@@ -59,11 +63,12 @@ def judge(statistics: LeftOut) -> Judgement:
         odds.append((1 - right) / right / max(1, classes - 1))
         own.append(distances[first, labels])
         closer = distances < own[-1][:, None]
-        nearer.index_add_(0, labels, closer.float())
+        if paired:
+            nearer.index_add_(0, labels, closer.float())
         right_ones += int((~closer.any(1)).sum())
         chances[first, labels] = -1
         likeliest.append(chances.argmax(1))
-    shares = (nearer.double() / statistics.counts[:, None]).numpy()
+    shares = (nearer.double() / statistics.counts[:paired, None]).numpy()
     accuracy = right_ones / len(statistics.labels)
     return Judgement(torch.cat(odds).numpy(), torch.cat(likeliest).numpy(), torch.cat(own).numpy(), shares, accuracy)
 

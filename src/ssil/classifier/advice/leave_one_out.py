@@ -17,8 +17,8 @@ SHRINKAGE, POWER = 0.4, 0.5
 """Of the covariance, and of Tukey's transform of features."""
 BLOCK = 1024
 """Images whose distances are in memory at a time."""
-SAMPLE = 2000
-"""Images to which the temperature is fitted."""
+SAMPLE, SAMPLE_NUMBERS = 2000, 4_000_000
+"""Images to which the temperature is fitted at most, and distances of them."""
 TEMPERATURES = [10 ** (step / 20) for step in range(-20, 61)]
 """From 0.1 to 1,000, on a logarithmic scale."""
 
@@ -78,9 +78,9 @@ def _sums(vectors: Tensor, labels: Tensor, classes: int) -> Tensor:
 
 
 def likeliest_temperature(statistics: LeftOut) -> float:
-    """Return the number by which distances are divided so that the labels of up to `SAMPLE` images are likeliest."""
-    count = len(statistics.labels)
-    rows = torch.arange(0, count, max(1, count // SAMPLE))
+    """Return the number by which distances are divided so that the labels of some of the images are likeliest."""
+    count, classes = len(statistics.labels), len(statistics.counts)
+    rows = torch.arange(0, count, max(1, count // min(SAMPLE, max(1, SAMPLE_NUMBERS // classes))))
     rows = rows[statistics.counts[statistics.labels[rows]] > 1]
     distances, labels = statistics.distances(rows), statistics.labels[rows]
     if not len(rows):
