@@ -72,3 +72,13 @@ def test_a_job_whose_process_was_killed_says_so(server: Served, model: Path) -> 
     page = httpx2.get(f"{server.address}/updates/3", headers=server.bearer).text
     assert "Stopped" in page
     assert "your photos are still here" in page
+
+
+def test_an_update_is_cancelled_by_its_button(server: Served, model: Path) -> None:
+    """And no other route answers in its place."""
+    with running_job(model, 4) as job, server.client() as client:
+        assert client.post("/updates/4/cancel").status_code == 303
+        assert (job.folder / "cancel").exists()
+        assert "there is none before this one" in client.post("/updates/4/take-back").text
+        assert "holds no model" in client.post("/updates/4/decision/accept").text
+        assert client.post("/updates/4/decision/other").status_code == 422

@@ -12,6 +12,7 @@ import pytest
 
 from served import FIRST, two_versions
 from ssil.classifier.versions import VersionedDirectory
+from ssil.cli import main
 from ssil.core.errors import UserError
 from ssil.studio.learning_jobs import Job, LearningJobs
 from ssil.studio.staging import Staging
@@ -95,6 +96,22 @@ def test_a_published_update_whose_process_was_killed_is_done(jobs: LearningJobs)
     waited(jobs, job, until=lambda: jobs.published_version(job) is not None)
     kill(jobs)
     assert waited(jobs, job) == "done"
+    assert [*jobs.staging] == []
+
+
+def test_an_update_that_may_cost_too_much_waits_for_a_decision(jobs: LearningJobs) -> None:
+    """Without hold-out images nobody can tell what the old classes lose, which is refused whatever they lose."""
+    shutil.rmtree(jobs.model / "pictures")
+    job = jobs.start()
+    assert waited(jobs, job) == "refused", job.events()
+    assert "the model is as it was" in job.events()[-1][1]["reason"]
+    assert names(jobs) == [*FIRST]
+    assert len([*jobs.staging]) == 12
+    assert jobs.awaits_decision(job)
+    assert job.result()
+    assert main(["accept", str(jobs.model), "--trust", settings().backbone]) == 0
+    assert jobs.state(job) == "done"
+    assert not jobs.awaits_decision(job)
     assert [*jobs.staging] == []
 
 

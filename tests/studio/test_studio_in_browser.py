@@ -86,12 +86,13 @@ def shoot(page: Page) -> None:
     expect(page.locator("#camera-status")).to_have_text("The camera is on.")
     page.locator("#camera-off").focus()
     page.keyboard.down(" ")
-    own = page.locator("button.thumb[data-class='test picture']")
-    expect(page.locator("#upload-status")).to_contain_text("of 2 photos", timeout=WAIT)
+    page.wait_for_timeout(3000)
     page.keyboard.up(" ")
     page.locator("#camera-off").click()
-    expect(own.first).to_be_visible(timeout=WAIT)
-    expect(page.locator("#upload-bar")).to_be_hidden(timeout=WAIT)
+    expect(page.locator("#upload-status")).to_contain_text("added", timeout=WAIT)
+    page.reload()
+    own = page.locator("button.thumb[data-class='test picture']")
+    assert own.count() >= 2
     for left in range(own.count(), 0, -1):
         own.first.focus()
         page.keyboard.press("Delete")
@@ -101,11 +102,12 @@ def shoot(page: Page) -> None:
 def try_photos(page: Page) -> None:
     photo: FilePayload = {"name": "p.jpg", "mimeType": "image/jpeg", "buffer": drawn_fruit.jpeg(NEW, 77)}
     page.set_input_files("#tried", photo)
-    expect(page.locator(".answer")).to_have_text(NEW)
+    best = page.locator("#prediction tbody tr").first
+    expect(best).to_contain_text(NEW)
     page.set_input_files("#tried", {"name": "x.jpg", "mimeType": "image/jpeg", "buffer": b"no photo"})
     expect(page.locator("#prediction .notice")).to_contain_text("not an image")
     page.evaluate(PASTE, [*drawn_fruit.jpeg("apple", 78)])
-    expect(page.locator(".answer")).to_have_text("apple")
+    expect(best).to_contain_text("apple")
     page.click("#camera-button")
     expect(page.locator("#camera-status")).to_have_text("The camera is on.")
     page.click("#shoot")

@@ -8,6 +8,7 @@ from cyclopts import App, Parameter
 
 from ssil.cli.serve import TOKEN
 from ssil.cli.terminal import Model, Trust, printable, require_studio
+from ssil.core.errors import UserError
 
 app = App(
     name="studio",
@@ -36,10 +37,13 @@ def studio(
     *,
     port: Annotated[int, Parameter(help="to listen on; 0 for any that is free")] = 8080,
     browser: Annotated[bool, Parameter(help="open a browser")] = True,
+    max_drop: Annotated[float, Parameter(help="points that the old classes may lose before you are asked")] = 5.0,
     trust: Trust = None,
 ) -> None:
     """Open a model in the browser: add photos, learn, try, take back."""
     require_studio("studio")
+    if not 0 <= max_drop <= 100:
+        raise UserError(f"max_drop: {max_drop} is no number of points of accuracy; give 0 to 100")
     from ssil.studio.access import make_access
     from ssil.studio.application import ServerSettings, listen, run_server, studio_server
 
@@ -47,7 +51,7 @@ def studio(
     with listen(host, port) as listening:
         port = listening.getsockname()[1]
         access = make_access(host, port, token=os.environ.get(TOKEN) or None)
-        server = studio_server(ServerSettings(model, access, trusted=trust or ()))
+        server = studio_server(ServerSettings(model, access, trusted=trust or (), max_drop=max_drop))
         address = f"http://{host}:{port}/enter?token={access.token}"
         print(f"{printable(model)} is at {address}", flush=True)
         if browser:

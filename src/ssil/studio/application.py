@@ -20,7 +20,7 @@ from ssil.core.errors import UserError
 from ssil.studio.access import Access, Guard
 from ssil.studio.api_page import api_page
 from ssil.studio.batching import Batcher
-from ssil.studio.learning_jobs import LearningJobs
+from ssil.studio.learning_jobs import MAX_DROP, LearningJobs
 from ssil.studio.live_model import LiveModel
 from ssil.studio.page_routes import Studio, page_routes
 from ssil.studio.photo_routes import PhotoService, photo_routes
@@ -46,6 +46,8 @@ class ServerSettings:
     """Of one request."""
     threads: int | None = None
     trusted: Sequence[str] = ()
+    max_drop: float = MAX_DROP
+    """Points that an update of the studio may cost the old classes before the user is asked."""
 
 
 def prediction_server(settings: ServerSettings) -> ASGIApp:
@@ -65,7 +67,7 @@ def studio_server(settings: ServerSettings) -> ASGIApp:
     _refuse_other_directory(settings.model)
     Staging(settings.model).create()
     service, app = _prediction_application(settings, "ssil studio")
-    jobs = LearningJobs(settings.model, settings.trusted)
+    jobs = LearningJobs(settings.model, settings.trusted, settings.max_drop)
     photos = PhotoService(settings.model, jobs, settings.most_images)
     app.include_router(photo_routes(photos))
     app.include_router(page_routes(Studio(settings.model, photos, jobs, service, settings.trusted)))

@@ -1,7 +1,7 @@
 """The process that learns for the studio: the same `publish_update` as `ssil learn`, with a log in place of a terminal.
 
-Call it as `python -m ssil.studio.learner MODEL JOB [TRUSTED...]`. It is the only module here that imports torch, and
-no other module imports it.
+Call it as `python -m ssil.studio.learner MODEL JOB MAX_DROP [TRUSTED...]`. It imports torch, so no other module imports
+it.
 """
 
 import os
@@ -14,13 +14,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ssil.classifier.accuracy import wilson
-from ssil.core.errors import RefusedError, UserError
+from ssil.core.errors import UserError
 from ssil.core.files import write_json
-from ssil.studio.learning_jobs import CANCEL, RESULT, Job
+from ssil.studio.learning_jobs import CANCEL, OUTPUT, RESULT, Job
 
 if TYPE_CHECKING:
     from ssil.classifier.advice.advise import Advice
-    from ssil.classifier.publish_update import PublishedUpdate
+    from ssil.classifier.update_report import UpdateReport
     from ssil.learning.task import Progress, ProgressReport
 
 SECONDS = 0.2
@@ -50,29 +50,39 @@ class ProgressLog:
             self.job.append("progress", stage=stage, done=round(done, 4))
 
 
-def learn(model: Path, job: Job, trusted: Sequence[str]) -> None:
+def learn(model: Path, job: Job, max_drop: float, trusted: Sequence[str]) -> None:
     """Carry out an update, and append to the log how it ended."""
     threading.Thread(target=_watch_for_cancel, args=(job.folder / CANCEL,), daemon=True).start()
     try:
-        from ssil.classifier.publish_update import publish_update  # imports torch
-        from ssil.learning.execution import keep_freed_memory
+        from ssil.classifier.publish_update import RefusedUpdateError  # imports torch
 
-        keep_freed_memory()
-        log = ProgressLog(job)
-        published = publish_update(
-            model, str(job.table), {}, trusted=trusted, on_progress=log.reading, observer=log.learning
-        )
-        write_json(job.folder / RESULT, _result(published))
-        job.append("done", version=published.version.number)
+        try:
+            report = _update(model, job, max_drop, trusted)
+            write_json(job.folder / RESULT, _result(report))
+            job.append("done", version=report.number)
+        except RefusedUpdateError as error:
+            write_json(job.folder / RESULT, _result(error.report))
+            job.append("refused", reason=error.report.refused)
     except KeyboardInterrupt:
         job.append("cancelled", reason=CANCELLED)
-    except (UserError, RefusedError) as error:
+    except UserError as error:
         job.append("failed", reason=str(error))
     except BaseException as error:
-        job.append(
-            "failed", reason=f"something unforeseen happened ({type(error).__name__}); see {job.folder}/output.txt"
-        )
+        where = job.folder / OUTPUT
+        job.append("failed", reason=f"something unforeseen happened ({type(error).__name__}); see {where}")
         raise
+
+
+def _update(model: Path, job: Job, max_drop: float, trusted: Sequence[str]) -> "UpdateReport":
+    from ssil.classifier.publish_update import Limits, publish_update
+    from ssil.learning.execution import keep_freed_memory
+
+    keep_freed_memory()
+    log = ProgressLog(job)
+    table, limits = str(job.table), Limits(max_drop)
+    return publish_update(
+        model, table, {}, limits, trusted=trusted, on_progress=log.reading, observer=log.learning
+    ).report
 
 
 def _watch_for_cancel(path: Path) -> None:
@@ -82,19 +92,17 @@ def _watch_for_cancel(path: Path) -> None:
     os.kill(os.getpid(), signal.SIGINT)
 
 
-def _result(published: "PublishedUpdate") -> dict[str, Any]:
+def _result(report: "UpdateReport") -> dict[str, Any]:
     """Return what the page of an update shows."""
-    update, entry = published.update, published.version.history[-1]
-    before = update.before.classes if update.before else {}
-    after = update.after.classes if update.after else {}
-    names = published.version.classifier.classes.names
+    before = report.before.classes if report.before else {}
+    after = report.after.classes if report.after else {}
     facts = ("parent", "seconds", "pictures", "old_before", "old_after", "new_after", "estimate")
     return {
-        "version": published.version.number,
-        **{name: entry.get(name) for name in facts},
-        "classes": [_row(name, name in update.known_classes, before, after) for name in names],
-        "remarks": [f"{remark.path}: {remark.reason}" for remark in published.remarks],
-        **(_advice(published.report.advice) if published.report.advice else {}),
+        "version": report.number,
+        **{name: report.entry.get(name) for name in facts},
+        "classes": [_row(name, name in report.old, before, after) for name in report.names],
+        "remarks": [f"{remark.path}: {remark.reason}" for remark in report.remarks],
+        **(_advice(report.advice) if report.advice else {}),
     }
 
 
@@ -131,5 +139,5 @@ def _numbers(result: tuple[int, int] | None) -> dict[str, Any] | None:
 
 
 if __name__ == "__main__":
-    _model, _folder, *_trusted = sys.argv[1:]
-    learn(Path(_model), Job(int(Path(_folder).name), Path(_folder)), _trusted)
+    _model, _folder, _max_drop, *_trusted = sys.argv[1:]
+    learn(Path(_model), Job(int(Path(_folder).name), Path(_folder)), float(_max_drop), _trusted)

@@ -33,11 +33,13 @@ LEARNT = "learnt"
 """The folder of the images that a job has learnt, kept until the next job so that the update can be taken back."""
 KEPT_JOBS = 20
 """Of which the logs are kept."""
-ENDS = ("done", "failed", "cancelled")
+ENDS = ("done", "failed", "cancelled", "refused")
 """The events that end a log."""
 
-JobState = Literal["running", "done", "failed", "cancelled", "stopped"]
-"""`stopped`: the process was killed, and nothing was changed."""
+JobState = Literal["running", "done", "failed", "cancelled", "refused", "stopped"]
+"""`refused`: the old classes would lose too much; `stopped`: the process was killed, and nothing was changed."""
+MAX_DROP = 5.0
+"""Points that the old classes may lose before the user is asked."""
 
 
 class Job(NamedTuple):
@@ -88,8 +90,8 @@ class Job(NamedTuple):
 class LearningJobs:
     """The jobs of a model directory."""
 
-    def __init__(self, model: Path, trusted: Sequence[str] = ()) -> None:
-        self.model, self.staging, self._trusted = model, Staging(model), trusted
+    def __init__(self, model: Path, trusted: Sequence[str] = (), max_drop: float = MAX_DROP) -> None:
+        self.model, self.staging, self._trusted, self._max_drop = model, Staging(model), trusted, max_drop
         self.process: subprocess.Popen[bytes] | None = None
         """The process that was started last."""
 
@@ -140,6 +142,13 @@ class LearningJobs:
                 return number
         return None
 
+    def awaits_decision(self, job: Job) -> bool:
+        """Return whether a job was refused, and its update is kept as the model's candidate."""
+        with suppress(UserError, LookupError):
+            found = VersionedDirectory(self.model).candidate_description()
+            return found is not None and found["history"][-1].get("images") == as_utf8(str(job.table))
+        return False
+
     def take_back(self, job: Job) -> None:
         """Let the images of a job wait again, after the version before it was made the current one."""
         for path in (job.folder / LEARNT).glob("*/*"):
@@ -171,7 +180,8 @@ class LearningJobs:
 
     def _launch(self, job: Job) -> None:
         """Start the process, which inherits the lock: it is held from now until the process ends, however it ends."""
-        words = [sys.executable, "-m", "ssil.studio.learner", str(self.model), str(job.folder), *self._trusted]
+        given = [str(self.model), str(job.folder), str(self._max_drop), *self._trusted]
+        words = [sys.executable, "-m", "ssil.studio.learner", *given]
         with (job.folder / LOCK).open("wb") as lock, (job.folder / OUTPUT).open("wb") as output:
             fcntl.flock(lock, fcntl.LOCK_EX)
             self.process = subprocess.Popen(

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Header, HTTPException, Request, Response
 from fastapi.responses import HTMLResponse, RedirectResponse, StreamingResponse
@@ -68,10 +68,14 @@ class Studio:
             raise UserError([*done.stderr.strip().splitlines(), "it failed"][-1].removeprefix("error: "))
         return done.stdout
 
+    @property
+    def trust(self) -> list[str]:
+        """The options of commands that load code of the user's."""
+        return [word for name in self.trusted for word in ("--trust", name)]
+
     async def go_on_with(self, number: int) -> None:
         """Make another version the current one, by the same command as in a terminal; raise UserError if it fails."""
-        trust = [word for name in self.trusted for word in ("--trust", name)]
-        await self.command("ssil", "rollback", str(self.model), str(number), *trust)
+        await self.command("ssil", "rollback", str(self.model), str(number), *self.trust)
         await asyncio.to_thread(self.predictions.live.refresh)
 
 
@@ -118,6 +122,7 @@ def _add_update_routes(router: APIRouter, studio: Studio) -> None:
             result=result,
             rows=class_rows(result) if result else [],
             made=studio.jobs.published_version(job),
+            undecided=state == "refused" and studio.jobs.awaits_decision(job),
         )
 
     @router.get("/updates/{number}/events")
@@ -130,6 +135,16 @@ def _add_update_routes(router: APIRouter, studio: Studio) -> None:
         job = studio.job(number)
         job.cancel()
         return RedirectResponse(f"/updates/{number}", 303)
+
+    @router.post("/updates/{number}/decision/{decision}")
+    async def decide(number: int, decision: Literal["accept", "discard"]) -> Response:
+        """Publish an update that was refused, or give it up; the photos of one that is given up wait on."""
+        try:
+            await studio.command("ssil", decision, str(studio.model), *(studio.trust if decision == "accept" else ()))
+        except UserError as error:
+            return studio.page("message.html", "photos", heading="Not changed", message=str(error))
+        await asyncio.to_thread(studio.predictions.live.refresh)
+        return RedirectResponse(f"/updates/{studio.job(number).number}" if decision == "accept" else "/", 303)
 
 
 async def _event_stream(job: Job, after: int) -> AsyncIterator[str]:

@@ -355,6 +355,14 @@ document.addEventListener("keydown", (event) => {
   else if (event.target.matches("button.thumb")) photoKey(event, event.target);
 });
 
+/* What the server refuses is told, and changes nothing on the page */
+
+document.addEventListener("htmx:response:error", (event) => {
+  let reason = "It did not work. Reload the page, and try again.";
+  try { reason = JSON.parse(event.detail.ctx.text).detail; } catch { /* no JSON */ }
+  (find("#upload-status") || find("#camera-status") || find("[role=status]")).textContent = String(reason);
+});
+
 /* Buttons of slow requests say that they were heard */
 
 document.addEventListener("submit", (event) => {
