@@ -80,5 +80,5 @@ def test_an_update_is_cancelled_by_its_button(server: Served, model: Path) -> No
         assert client.post("/updates/4/cancel").status_code == 303
         assert (job.folder / "cancel").exists()
         assert "there is none before this one" in client.post("/updates/4/take-back").text
-        assert "Not changed" in client.post("/updates/4/decision/accept").text
+        assert "holds no model" in client.post("/updates/4/decision/accept").text
         assert client.post("/updates/4/decision/other").status_code == 422

@@ -65,7 +65,7 @@ class Studio:
             subprocess.run, [sys.executable, "-m", *words], capture_output=True, text=True, check=False
         )
         if done.returncode:
-            raise UserError([*done.stderr.strip().splitlines(), "it failed"][-1].removeprefix("error: "))
+            raise UserError(["it failed", *done.stderr.strip().splitlines()][-1].removeprefix("error: "))
         return done.stdout
 
     @property
