@@ -57,7 +57,11 @@ def settings(init: str, method: str = "ft", **more: Any) -> dict[str, Any]:
     return {**SETTINGS, "method": method, "init": init, "freeze": True, **more}
 
 
-@pytest.mark.parametrize("method", recipes())
+GROWING = ("der", "foster", "memo")
+"""Methods whose networks grow branches, which frozen features can't have."""
+
+
+@pytest.mark.parametrize("method", [name for name in recipes() if name not in GROWING])
 def test_every_method_learns_from_vectors_and_goes_on_where_it_stopped(
     method: str, dataset: Path, init: str, tmp_path: Path
 ) -> None:
@@ -70,6 +74,12 @@ def test_every_method_learns_from_vectors_and_goes_on_where_it_stopped(
     assert whole.config["freeze"] is True
     assert [task.exemplar_bytes for task in whole.tasks] == [sum(task.memory_counts) * 16 * 4 for task in whole.tasks]
     assert not any("backbone" in name for name in tiny_runs.tensors(tmp_path / "whole"))
+
+
+@pytest.mark.parametrize("method", GROWING)
+def test_a_frozen_backbone_can_not_grow(method: str, dataset: Path, init: str) -> None:
+    with pytest.raises(UserError, match="leave --freeze out"):
+        run(tiny_runs.config(dataset, **settings(init, method)))
 
 
 def head_only(method: Method) -> Method:
