@@ -111,6 +111,10 @@ def test_how_to_learn_again_is_said(report: UpdateReport) -> None:
         "rm -r 'my birds'",
         "ssil learn 'my birds' a",
     )
+    assert "deletes what was learnt, not your images" in update_page(
+        replace(begun, history=({**first, "images": "a"},))
+    )
+    assert "deletes what" not in update_page(begun)
     assert report.again() == ()
     assert "ssil learn &#39;my birds&#39; &#39;week 2&#39;" in update_page(begun)
 

@@ -11,7 +11,7 @@ TITLES: dict[Kind, str] = {
     "wrong class": "probably in the wrong class",
     "blurred": "blurred",
     "dark": "very dark",
-    "far": "unlike the rest of their class",
+    "far": "unlike others of the same class",
 }
 """What the images of a kind are."""
 TASKS: dict[Kind, str] = {
@@ -31,15 +31,16 @@ def about_suspect(suspect: Suspect) -> str:
     >>> from ssil.classifier.image_file import ImageFile
     >>> image = ImageFile.from_bytes("leek/3.jpg", b"")
     >>> about_suspect(Suspect("wrong class", image, "leek", "zucchini"))
-    'leek/3.jpg is in leek, but looks like zucchini: if it is, move it there.'
+    'leek/3.jpg is in leek, but looks like zucchini: if it is, put it into a folder zucchini beside leek.'
     """
     name, label, other = suspect.image.name, suspect.label, suspect.other
     placed = placed_name(name, label)
     twin = placed_name(suspect.twin.name, other) if suspect.twin else f"an image that was learnt as {other}"
+    move = f"put it into a folder {other} beside {label}"
     sentences: dict[Kind, str] = {
         "same": f"{placed} is the same image as {twin}: delete the wrong one.",
         "nearly same": f"{placed} is nearly the same image as {twin}: delete the wrong one.",
-        "wrong class": f"{name} is in {label}, but looks like {other}: if it is, move it there.",
+        "wrong class": f"{name} is in {label}, but looks like {other}: if it is, {move}.",
         "blurred": f"{name} is blurred: take it again, or delete it.",
         "dark": f"{name} is very dark: take it again with more light, or delete it.",
         "far": f"{name} looks unlike the other images of {label}: keep it only if it shows {label}.",
