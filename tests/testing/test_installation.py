@@ -36,7 +36,7 @@ def test_an_extra_that_is_not_installed_is_no_fault(monkeypatch: pytest.MonkeyPa
 
 def test_extras_are_those_of_the_package() -> None:
     found = extras()
-    assert found["report"] == ["jinja2", "markupsafe", "plotly"]
+    assert found["report"] == ["markupsafe", "plotly"]
     assert "dev" not in found
 
 
