@@ -8,6 +8,7 @@ from typing import Literal, NamedTuple
 
 import torch
 from torch import Tensor
+from torch.nn import functional as F
 
 from ssil.classifier.advice.doubtful_classes import alike_classes
 from ssil.classifier.advice.doubtful_images import (
@@ -28,6 +29,8 @@ from ssil.classifier.image_file import ImageFile, LabelledImages
 from ssil.classifier.prediction import Classifier
 from ssil.classifier.update import Update
 
+COUNTED_TWICE = 0.98
+"""The cosine of features above which an image is one whose features are kept: a kept image is a smaller copy."""
 MAX_EXAMINED = 20_000
 """Of more images, as many are examined, evenly spread over them."""
 FEW, WEAK = 10, 0.6
@@ -209,6 +212,16 @@ class _LearntBefore(NamedTuple):
     features: Tensor
     names: list[str]
 
+    def without(self, features: Tensor, names: Sequence[str]) -> "_LearntBefore":
+        """Return it without the features of these images: an image that is examined must not count twice."""
+        if not self.names:
+            return self
+        label_of = {name: label for label, name in enumerate({*self.names, *names})}
+        mine, theirs = (torch.tensor([label_of[name] for name in every]) for every in (self.names, names))
+        cosines = F.normalize(self.features) @ F.normalize(features).T
+        others = ~((cosines > COUNTED_TWICE) & (mine[:, None] == theirs)).any(1)
+        return _LearntBefore(self.features[others], [self.names[row] for row in others.nonzero().flatten().tolist()])
+
 
 def _learnt_before(known: Classifier | None) -> _LearntBefore:
     """Return the features that a classifier keeps of learnt images: those by which it is cross-validated."""
@@ -234,11 +247,13 @@ class _Examined:
 
     @classmethod
     def of(cls, classifier: Classifier, examined: LabelledImages, before: "_LearntBefore") -> "_Examined":
+        images = tuple(image for image, _ in examined)
+        features = _features(classifier, images)
+        before = before.without(features, [name for _, name in examined])
         every = [*(name for _, name in examined), *before.names]
         names = tuple(name for name in classifier.classes.names if name in {*every})
         label_of = {name: label for label, name in enumerate(names)}
-        images, labels = tuple(image for image, _ in examined), torch.tensor([label_of[name] for name in every])
-        features = _features(classifier, images)
+        labels = torch.tensor([label_of[name] for name in every])
         together = torch.cat([features, before.features]) if before.names else features
         judgement = judge(LeftOut.of(together, labels)).first(len(images))
         own, counts = labels[: len(images)], torch.bincount(labels).tolist()
