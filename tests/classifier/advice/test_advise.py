@@ -4,11 +4,10 @@ from dataclasses import replace
 from io import BytesIO
 
 import pytest
-import torch
 from PIL import Image
 
 from frozen_classifiers import backbone, frozen
-from ssil.classifier.advice.advise import Advice, _LearntBefore, advise
+from ssil.classifier.advice.advise import Advice, advise
 from ssil.classifier.image_file import ImageFile, LabelledImages
 from ssil.classifier.update import update
 from tiny_classifiers import labelled_images, png, settings
@@ -110,11 +109,3 @@ def test_where_no_class_is_told_from_another_none_is_called_its_double() -> None
     images = [(named(f"{name}/{at}.png", png("ant", 30 * number + at)), name)
               for number, name in enumerate(("ant", "bee", "cat", "dog")) for at in range(20)]  # fmt: skip
     assert advise(None, update(None, CLOSED, images)).alike == ()
-
-
-def test_an_image_whose_features_are_kept_counts_once() -> None:
-    """Else it would stay in its own class when it is left out, and images of a new class would seem far."""
-    before = _LearntBefore(torch.eye(3), ["ant", "ant", "bee"])
-    left = before.without(torch.tensor([[1.0, 0.01, 0.0], [0.0, 0.0, 1.0]]), ["ant", "ant"])
-    assert left.names == ["ant", "bee"]  # the second has an examined twin in another class, which is a copy
-    assert left.features.tolist() == [[0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]

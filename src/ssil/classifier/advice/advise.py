@@ -8,7 +8,6 @@ from typing import Literal, NamedTuple
 
 import torch
 from torch import Tensor
-from torch.nn import functional as F
 
 from ssil.classifier.advice.doubtful_classes import alike_classes
 from ssil.classifier.advice.doubtful_images import (
@@ -22,6 +21,7 @@ from ssil.classifier.advice.doubtful_images import (
     nearly_same,
 )
 from ssil.classifier.advice.image_measures import ImageMeasures, Values, measure_images
+from ssil.classifier.advice.learnt_before import LearntBefore
 from ssil.classifier.advice.leave_one_out import LeftOut
 from ssil.classifier.feature_extraction import trained_network
 from ssil.classifier.holdout import holdout_scores
@@ -29,8 +29,6 @@ from ssil.classifier.image_file import ImageFile, LabelledImages
 from ssil.classifier.prediction import Classifier
 from ssil.classifier.update import Update
 
-COUNTED_TWICE = 0.98
-"""The cosine of features above which an image is one whose features are kept: a kept image is a smaller copy."""
 MAX_EXAMINED = 20_000
 """Of more images, as many are examined, evenly spread over them."""
 FEW, WEAK = 10, 0.6
@@ -123,7 +121,7 @@ def advise(known: Classifier | None, result: Update) -> Advice:
     needed = tuple(_needed(result, sizes))
     if not examined:
         return Advice(0, tuple(twins.values()), confused, (), needed, {})
-    found = _Examined.of(result.classifier, examined, _learnt_before(known))
+    found = _Examined.of(result.classifier, examined, LearntBefore.of(known))
     arrived = {(image.original_digest, name) for image, name in result.arrived}
     suspects = _first_reasons([*twins.values(), *found.suspects()])
     brought = [one for one in suspects if (one.image.original_digest, one.label) in arrived]
@@ -206,31 +204,6 @@ def _confused(classifier: Classifier) -> Iterator[ConfusedPair]:
         yield ConfusedPair(names[label], names[other], tuple(found), len(classifier.holdout[label]))
 
 
-class _LearntBefore(NamedTuple):
-    """Features of images that were learnt before an update, and the names of their classes."""
-
-    features: Tensor
-    names: list[str]
-
-    def without(self, features: Tensor, names: Sequence[str]) -> "_LearntBefore":
-        """Return it without the features of these images: an image that is examined must not count twice."""
-        if not self.names:
-            return self
-        label_of = {name: label for label, name in enumerate({*self.names, *names})}
-        mine, theirs = (torch.tensor([label_of[name] for name in every]) for every in (self.names, names))
-        cosines = F.normalize(self.features) @ F.normalize(features).T
-        others = ~((cosines > COUNTED_TWICE) & (mine[:, None] == theirs)).any(1)
-        return _LearntBefore(self.features[others], [self.names[row] for row in others.nonzero().flatten().tolist()])
-
-
-def _learnt_before(known: Classifier | None) -> _LearntBefore:
-    """Return the features that a classifier keeps of learnt images: those by which it is cross-validated."""
-    if not known or known.validated is None:
-        return _LearntBefore(torch.empty(0, 0), [])
-    names = [known.classes.names[label] for label in known.validated.labels.tolist()]
-    return _LearntBefore(known.validated.features.float(), names)
-
-
 @dataclass(frozen=True)
 class _Examined:
     """Images with what was found out about each."""
@@ -246,7 +219,7 @@ class _Examined:
     """Of each class the images, and the features without an image."""
 
     @classmethod
-    def of(cls, classifier: Classifier, examined: LabelledImages, before: "_LearntBefore") -> "_Examined":
+    def of(cls, classifier: Classifier, examined: LabelledImages, before: LearntBefore) -> "_Examined":
         images = tuple(image for image, _ in examined)
         features = _features(classifier, images)
         before = before.without(features, [name for _, name in examined])
