@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 
-from ssil.reporting.figures.leads import Lead
+from ssil.reporting.figures.lead_panels import Lead
 from ssil.reproduction.effects import average
 from ssil.reproduction.evidence import Evidence
 from ssil.reproduction.paper_scenarios import DATASETS, Condition, setting

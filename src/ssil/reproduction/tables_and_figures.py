@@ -13,7 +13,7 @@ from ssil.reporting.figures.ablations import replay_ablation, replay_sizes, soft
 from ssil.reporting.figures.bias import task_confusion, teacher_predictions
 from ssil.reporting.figures.curves import Metric, accuracy_curves, accuracy_grid, branch_curves
 from ssil.reporting.figures.illustrations import distillations, imbalanced_steps, separated_softmax
-from ssil.reporting.figures.leads import leads_by_memory
+from ssil.reporting.figures.lead_panels import leads_by_memory
 from ssil.reporting.figures.lines import Runs
 from ssil.reporting.text_tables import Table
 from ssil.reproduction.effects import average

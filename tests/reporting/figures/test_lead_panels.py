@@ -5,7 +5,7 @@ import pytest
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from ssil.reporting.figures.leads import Lead, leads_by_memory
+from ssil.reporting.figures.lead_panels import Lead, leads_by_memory
 
 MEASURED = {"mine": [Lead("FT", 0.1, 10, (4.0, 6.0)), Lead("EEIL", 0.1, 10, (-2.0,)), Lead("FT", 0.4, 5, (1.0,))]}
 PRINTED = {"theirs": [Lead("FT", 0.2, 10, (12.0,)), Lead("BiC", 0.2, 10, (90.0,))]}
