@@ -62,3 +62,4 @@ def test_the_costs_of_a_table() -> None:
     table = cost_table(_evidence("SS-IL"), ("EEIL", "SS-IL"), [Condition(), Condition(20)])
     row = ["SS-IL", "1,000", "-", "5"]  # ten tasks; these records don't count gradient steps
     assert table.rows == [[column, *row] for column in ("base-fixed-t10-10", "base-fixed-t20-10")]
+    assert not cost_table(_evidence("Joint"), ("SS-IL", "Joint"), [Condition()]).rows

@@ -49,7 +49,7 @@ def accuracy_table(evidence: Evidence, lines: Sequence[str], columns: Columns, k
 
     A cell is "ours / the paper's", the paper's number being that of the data set that the preset stands for.
     """
-    columns = [condition for condition in columns if evidence.has_any(condition, lines)]
+    columns = _with_runs(evidence, lines, columns)
     if not columns:
         raise MissingError(lines)
     header = ["method", *(evidence.preset.describe(condition) for condition in columns)]
@@ -57,9 +57,14 @@ def accuracy_table(evidence: Evidence, lines: Sequence[str], columns: Columns, k
     return Table(header, rows, _best(evidence, lines, columns, k))
 
 
+def _with_runs(evidence: Evidence, lines: Sequence[str], columns: Columns) -> Columns:
+    return [condition for condition in columns if evidence.has_any(condition, lines)]
+
+
 def cost_table(evidence: Evidence, lines: Sequence[str], columns: Columns) -> Table:
     """Return what the training of each line that has runs has cost under each condition: means over the seeds."""
     header = ["column", "method", "images seen", "gradient steps", "seconds"]
+    columns = _with_runs(evidence, lines, columns)
     found = [(condition, line) for condition in columns for line in lines if evidence.has(condition, line)]
     rows = [[evidence.preset.column(condition), line, *_costs(evidence, condition, line)] for condition, line in found]
     return Table(header, rows, words=2)
