@@ -38,6 +38,8 @@ def read(path: Path, kind: type[Row]) -> list[Row]:
 
 def add(path: Path, rows: Sequence[NamedTuple]) -> None:
     """Write rows to the end of a file, which has a header."""
+    if not rows:
+        return
     with path.open("a", newline="") as file:
         csv.writer(file).writerows(rows if file.tell() else [rows[0]._fields, *rows])
 
