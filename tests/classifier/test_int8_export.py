@@ -1,7 +1,7 @@
 """Export in 8-bit integers: what is quantised, on which images, and what it costs."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -13,17 +13,20 @@ import torch
 from numpy.typing import NDArray
 from onnx import numpy_helper
 
+from frozen_classifiers import backbone, frozen
 from ssil.classifier import int8_export as module
 from ssil.classifier.exported_model import open_session, run_views
-from ssil.classifier.image_file import ImagesByClass
+from ssil.classifier.holdout import evaluate
+from ssil.classifier.image_file import ImageFile, ImagesByClass
 from ssil.classifier.images import image_samples
-from ssil.classifier.int8_export import quantise
+from ssil.classifier.int8_export import Comparison, quantise
 from ssil.classifier.model_directory import ModelDirectory
 from ssil.classifier.onnx_export import export_classifier
 from ssil.classifier.prediction import Classifier
 from ssil.classifier.update import update
 from ssil.cli import main
 from ssil.core.errors import UserError
+from ssil.data.image_index import Labels
 from tiny_classifiers import labelled_images, settings
 
 NAMES = ["ant", "bee", "cat"]
@@ -75,12 +78,70 @@ def test_head_and_metadata_are_the_exports() -> None:
     assert any(tensor.dtype == np.float32 and np.isin(head, tensor).all() for tensor in kept)
 
 
-def test_accuracies_are_those_of_the_two_files() -> None:
+def test_the_comparison_is_that_of_the_two_files() -> None:
     made = quantise(exported(), classifier())
     labels = [label for label, group in enumerate(classifier().holdout) for _ in group]
-    for content, said in ((exported(), made.before), (made.content, made.after)):
-        scores = run_views(open_session(content, 1), holdout_views())[0]
-        assert said == 100 * sum(map(int, scores.argmax(1) == labels)) / len(labels)
+    before, after = (
+        run_views(open_session(one, 1), holdout_views())[0].argmax(1).tolist() for one in (exported(), made.content)
+    )
+    assert made.comparison == counted(before, after, labels)
+
+
+def counted(before: Sequence[int], after: Sequence[int], labels: Sequence[int]) -> Comparison:
+    """The comparison, image by image."""
+    right = lost = gained = same = 0
+    for old, new, label in zip(before, after, labels, strict=True):
+        right += int(old == label)
+        lost += int(old == label != new)
+        gained += int(old != label == new)
+        same += int(old == new)
+    return Comparison(len(labels), right, lost, gained, same)
+
+
+def test_counts_of_a_comparison() -> None:
+    before, after, labels = np.array([0, 1, 2, 0, 1, 2]), np.array([0, 2, 2, 1, 0, 2]), np.array([0, 1, 2, 1, 2, 0])
+    found = module._compared(before, after, labels)
+    assert found == counted(before.tolist(), after.tolist(), labels.tolist()) == Comparison(6, 3, 1, 1, 3)
+    assert found.after == 3
+
+
+def closed_form() -> Classifier:
+    return update(None, frozen(method="slda"), labelled_images(NAMES), init=backbone()).classifier
+
+
+def test_a_closed_form_is_compared_as_it_was_before_it_learnt_the_images() -> None:
+    own = closed_form()
+    comparison = quantise(export_classifier(own, 1), own).comparison
+    judged = evaluate(own, own.holdout)
+    assert comparison is not None
+    assert judged is not None
+    assert (comparison.before, comparison.images) == judged.result(NAMES)
+
+
+def test_each_half_is_tested_with_ranges_of_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And with a classifier that has learnt neither."""
+    own, calibrated, tested = closed_form(), list[tuple[bytes, set[str]]](), list[tuple[bytes, set[str]]]()
+    content, predicted = export_classifier(own, 1), module._predicted
+
+    def calibrating(content: bytes, images: Sequence[ImageFile], _: Classifier) -> bytes:
+        calibrated.append((content, {image.digest for image in images}))
+        return content
+
+    def predicting(content: bytes, images: Sequence[ImageFile], given: Classifier) -> Labels:
+        tested.append((content, {image.digest for image in images}))
+        return predicted(content, images, given)
+
+    monkeypatch.setattr(module, "_calibrated", calibrating)
+    monkeypatch.setattr(module, "_predicted", predicting)
+    quantise(content, own)
+    everything = {image.digest for group in own.holdout for image in group}
+    assert (calibrated[0], tested[0][1]) == ((content, everything), everything)
+    assert len(calibrated) == len(tested) == 3
+    for (file, ranges), (_, images) in zip(calibrated[1:], tested[1:], strict=True):
+        assert file == tested[0][0] != content
+        assert (ranges | images, ranges & images) == (everything, set())
+        assert ranges
+        assert images
 
 
 @pytest.mark.parametrize("kept", ["exemplars", "holdout", "both"])
@@ -97,8 +158,8 @@ def test_images_of_calibration(kept: str, monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(module, "_quantised", quantised)
     made = quantise(exported(), given)
     wanted = views(own.holdout if kept == "holdout" else own.exemplars)
-    assert np.array_equal(np.concatenate(seen), wanted)
-    assert (made.before is None) == (made.after is None) == (kept == "exemplars")
+    assert np.array_equal(np.concatenate(seen)[: len(wanted)], wanted)
+    assert (made.comparison is None) == (kept == "exemplars")
 
 
 def test_without_images_or_convolutions_it_is_refused() -> None:
@@ -126,7 +187,11 @@ def test_from_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert main(["export", str(directory.folder), str(out), "--int8"]) == 0
     said = capsys.readouterr().out
     made = quantise(exported(), classifier())
-    assert f"hold-out accuracy: {made.before:.1f} % before, {made.after:.1f} % in 8-bit integers" in said
+    images, before, lost, gained, same = made.comparison or (0, 0, 0, 0, 0)
+    accuracies = 100 * before / images, 100 * (before - lost + gained) / images
+    assert "hold-out accuracy: {:.1f} % before, {:.1f} % in 8-bit integers".format(*accuracies) in said
+    assert f"same class for {same} of {images} images" in said
+    assert f"; {lost} now wrong, {gained} now right" in said
     scores = run_views(open_session(out.read_bytes(), 1), holdout_views())[0]
     assert np.array_equal(scores, run_views(open_session(made.content, 1), holdout_views())[0])
     assert torch.from_numpy(scores).isfinite().all()

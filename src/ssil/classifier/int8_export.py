@@ -6,6 +6,7 @@ precision: it takes hardly any time, and scores of many classes may differ by li
 
 import logging
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
@@ -19,12 +20,13 @@ from onnxruntime.quantization import CalibrationDataReader, QuantFormat, QuantTy
 
 from ssil.classifier.exported_model import INPUT, open_session, run_views
 from ssil.classifier.final_fit import without_holdout
-from ssil.classifier.image_file import ImageFile
+from ssil.classifier.image_file import ImageFile, ImagesByClass
 from ssil.classifier.images import image_samples
 from ssil.classifier.onnx_export import export_classifier
 from ssil.classifier.prediction import Classifier
 from ssil.core.errors import UserError, one_line
 from ssil.data.decode import Pixels
+from ssil.data.image_index import Labels
 
 CALIBRATED = 256
 """Images at most on which the ranges of the maps are measured, spread over the classes."""
@@ -34,18 +36,34 @@ QUANTISED = ("Conv", "Relu", "Clip", "Add")
 """Operators that may be quantised; a ReLU or a clip becomes a part of the quantisation of its convolution."""
 
 
+class Comparison(NamedTuple):
+    """What 8-bit integers change, on images by which neither the classifier nor the ranges of numbers were chosen."""
+
+    images: int
+    before: int
+    """How many are classified correctly in single precision."""
+    lost: int
+    """How many are so only in single precision."""
+    gained: int
+    """How many are so only in 8-bit integers."""
+    same: int
+    """How many are given the same class by both."""
+
+    @property
+    def after(self) -> int:
+        """How many are classified correctly in 8-bit integers."""
+        return self.before - self.lost + self.gained
+
+
 class Int8Export(NamedTuple):
-    """An ONNX file in 8-bit integers, and accuracies in percent on the hold-out set; None if that is empty."""
+    """An ONNX file in 8-bit integers, and what that changes on the hold-out set; None if that is too small."""
 
     content: bytes
-    before: float | None
-    after: float | None
+    comparison: Comparison | None
 
 
 def quantise(content: bytes, classifier: Classifier) -> Int8Export:
     """Return an exported classifier in 8-bit integers, calibrated on its exemplars, or else on its hold-out set.
-
-    The accuracies of a method that adds up features are those of the classifier without its hold-out images.
 
     Args:
         content: The classifier as an ONNX file, in single precision.
@@ -54,18 +72,51 @@ def quantise(content: bytes, classifier: Classifier) -> Int8Export:
     Raises:
         UserError: The classifier keeps no image, has no convolution, or is nothing that ONNX Runtime can quantise.
     """
-    kept = [image for group in classifier.exemplars for image in group]
-    kept = kept or [image for group in classifier.holdout for image in group]
+    kept = _members(classifier.exemplars) or _members(classifier.holdout)
     if not kept:
         raise UserError("int8: the model keeps no image to calibrate on; learn with a larger --memory")
-    chosen = kept[:: -(-len(kept) // CALIBRATED)]
-    before = _accuracy(content, classifier)  # which refuses a stranger's unusual file
-    small = _quantised(onnx.load_from_string(content), _views(chosen, classifier))
-    if (judged := without_holdout(classifier)) is classifier:
-        return Int8Export(small, before, _accuracy(small, classifier))
-    unseen = export_classifier(judged, 0)
-    unseen_small = _quantised(onnx.load_from_string(unseen), _views(chosen, classifier))
-    return Int8Export(small, *(_accuracy(one, classifier) for one in (unseen, unseen_small)))
+    open_session(content, 1)  # refuses a stranger's unusual file
+    small = _calibrated(content, kept, classifier)
+    return Int8Export(small, _comparison(content, small, classifier))
+
+
+def _members(groups: ImagesByClass) -> tuple[ImageFile, ...]:
+    return tuple(chain.from_iterable(groups))
+
+
+def _calibrated(content: bytes, images: Sequence[ImageFile], classifier: Classifier) -> bytes:
+    chosen = images[:: -(-len(images) // CALIBRATED)]
+    return _quantised(onnx.load_from_string(content), _views(chosen, classifier))
+
+
+def _comparison(content: bytes, small: bytes, classifier: Classifier) -> Comparison | None:
+    """Compare both precisions on the hold-out set; return None if it is empty or can't be divided.
+
+    The classifier of a method that adds up features is judged as it was before it learnt these images. Where there
+    are no exemplars to calibrate on, each half of the hold-out set is judged with ranges measured on the other half.
+    """
+    exemplars, holdout = _members(classifier.exemplars), _members(classifier.holdout)
+    halves = [(holdout[::2], slice(1, None, 2)), (holdout[1::2], slice(0, None, 2))]
+    parts = [(exemplars, slice(None))] if exemplars else halves
+    if not holdout or not all(images for images, _ in parts):
+        return None
+    judged = without_holdout(classifier)
+    unseen = content if judged is classifier else export_classifier(judged, 0)
+    before, after = _predicted(unseen, holdout, classifier), np.full(len(holdout), -1)
+    for images, tested in parts:
+        own = small if exemplars and unseen is content else _calibrated(unseen, images, classifier)
+        after[tested] = _predicted(own, holdout[tested], classifier)
+    return _compared(before, after, np.array(_labels(classifier.holdout)))
+
+
+def _compared(before: Labels, after: Labels, labels: Labels) -> Comparison:
+    right, still = before == labels, after == labels
+    counts = right, right & ~still, still & ~right, before == after
+    return Comparison(len(labels), *(int(one.sum()) for one in counts))
+
+
+def _labels(groups: ImagesByClass) -> list[int]:
+    return [label for label, group in enumerate(groups) for _ in group]
 
 
 def _views(images: Sequence[ImageFile], classifier: Classifier) -> Iterator[Pixels]:
@@ -136,12 +187,7 @@ def _backbone_nodes(model: onnx.ModelProto) -> list[str]:
     return [node.name for node in model.graph.node[first : last + 1]]
 
 
-def _accuracy(content: bytes, classifier: Classifier) -> float | None:
-    """Return the accuracy in percent on the hold-out set, by ONNX Runtime."""
+def _predicted(content: bytes, images: Sequence[ImageFile], classifier: Classifier) -> Labels:
+    """Return the labels of the classes that ONNX Runtime predicts for images."""
     session = open_session(content, torch.get_num_threads())
-    labels = [label for label, group in enumerate(classifier.holdout) for _ in group]
-    if not labels:
-        return None
-    images = [image for group in classifier.holdout for image in group]
-    scores = np.concatenate([run_views(session, views)[0] for views in _views(images, classifier)])
-    return 100 * float((scores.argmax(1) == labels).mean())
+    return np.concatenate([run_views(session, views)[0].argmax(1) for views in _views(images, classifier)])
