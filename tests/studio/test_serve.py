@@ -201,6 +201,10 @@ def test_no_token_no_answer(server: Served, headers: dict[str, str]) -> None:
         "/enter?token=wrong",
     ):
         assert httpx2.get(server.address + path, headers=headers).status_code == 401
+        page = httpx2.get(server.address + path, headers={**headers, "accept": "text/html"})
+        assert page.status_code == 401
+        assert "open the address that it has printed" in page.text
+        assert server.token not in page.text
     assert httpx2.post(f"{server.address}/predict", files=form("ant"), headers=headers).status_code == 401
 
 

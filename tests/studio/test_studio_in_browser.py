@@ -154,7 +154,7 @@ def mend(page: Page, server: Served) -> None:
     """An apple that was learnt is among the pears: it is marked. Taken back, it waits again; one key puts it right."""
     page.goto(f"{server.address}/updates/1")
     expect(page.locator("table tbody tr")).to_have_count(4)
-    expect(page.locator(".marked li", has_text="pear: in two classes (apple?)")).to_have_count(1)
+    expect(page.locator(".marked li", has_text="pear: the same photo is in apple")).to_have_count(1)
     page.click("text=Take it back")
     expect(page.locator("h1")).to_have_text("Photos", timeout=WAIT)
     expect(page.locator("button.thumb")).to_have_count(6)

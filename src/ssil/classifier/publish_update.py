@@ -119,10 +119,7 @@ def publish_update(
     directory = ModelDirectory(folder, [*trusted, *(str(given.get(kind)) for kind in ("method", "backbone"))])
     weights, asked = None, [*given, *(["minutes"] if minutes else [])]
     if not directory.exists:
-        started_with, chosen = with_start_settings(given, init, scratch=scratch)
-        found = find_first_weights(chosen) if chosen else None
-        given = with_weights_settings(started_with, found)
-        weights = read_first_weights(found) if found else None
+        given, weights = first_settings(given, init, scratch=scratch)
         _refuse_training_settings(make_settings(given), asked)
         _check_settings(make_settings(given), weights)
     folder_of_tests = folder_to_judge_by(folder, test)
@@ -164,6 +161,15 @@ def publish_update(
             raise RefusedUpdateError.of(reason, folder, report)
         version = directory.publish_change(before, result.classifier, **facts)
     return PublishedUpdate(version, result, remarks, report.published(version))
+
+
+def first_settings(
+    given: Mapping[str, Any], init: str | None, *, scratch: bool = False
+) -> tuple[dict[str, Any], Pretrained | None]:
+    """Return the settings of a new model, and its first weights; see `publish_update`."""
+    started_with, chosen = with_start_settings(given, init, scratch=scratch)
+    found = find_first_weights(chosen) if chosen else None
+    return with_weights_settings(started_with, found), read_first_weights(found) if found else None
 
 
 def _check_settings(settings: ClassifierSettings, weights: Pretrained | None) -> None:

@@ -15,10 +15,11 @@ from urllib.parse import parse_qs, urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
-from starlette.responses import JSONResponse, RedirectResponse, Response
+from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ssil.core.errors import UserError
+from ssil.studio.page_templates import rendered
 
 SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
 """Of requests that change nothing."""
@@ -119,10 +120,8 @@ class Guard:
         if _declared_length(headers) > self.access.max_bytes:
             return refusal(413, f"body: more than {self.access.max_bytes >> 20} MB; send fewer images at a time")
         if scope["path"] == ENTER:
-            return self._enter(scope)
-        if scope["path"] != PUBLIC and not self._has_token(headers):
-            return refusal(401, "token: missing or wrong; open the address that the command has printed")
-        return None
+            return self._enter(scope, headers)
+        return None if scope["path"] == PUBLIC or self._has_token(headers) else locked(headers)
 
     def _is_known_host(self, host: str) -> bool:
         name = _host_name(host)
@@ -141,10 +140,10 @@ class Guard:
     def _is_token(self, given: str) -> bool:
         return compare_digest(given.encode(errors="replace"), self.access.token.encode())
 
-    def _enter(self, scope: Scope) -> Response:
+    def _enter(self, scope: Scope, headers: Headers) -> Response:
         given = parse_qs(scope["query_string"].decode("latin-1")).get("token", [""])[0]
         if scope["method"] not in SAFE_METHODS or not self._is_token(given):
-            return refusal(401, "token: missing or wrong; open the address that the command has printed")
+            return locked(headers)
         answer = RedirectResponse("/", 303)
         answer.set_cookie(self.access.cookie, self.access.token, httponly=True, samesite="strict", path="/")
         return answer
@@ -154,6 +153,14 @@ def refusal(status: int, reason: str) -> Response:
     """Return an answer that says why a request is refused."""
     headers = {"www-authenticate": "Bearer"} if status == 401 else {}
     return JSONResponse({"detail": reason}, status, headers)
+
+
+def locked(headers: Headers) -> Response:
+    """Return the refusal of a request without the token; for people who look at pages it is one."""
+    if "text/html" not in headers.get("accept", ""):
+        return refusal(401, "token: missing or wrong; open the address that the command has printed")
+    address = f"http://{headers.get('host', '')}{ENTER}?token=..."
+    return HTMLResponse(rendered("locked.html", address=address), 401, {"www-authenticate": "Bearer"})
 
 
 def _host_name(host: str) -> str:

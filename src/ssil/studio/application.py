@@ -23,6 +23,7 @@ from ssil.studio.batching import Batcher
 from ssil.studio.learning_jobs import MAX_DROP, LearningJobs
 from ssil.studio.live_model import LiveModel
 from ssil.studio.page_routes import Studio, page_routes
+from ssil.studio.photo_marks import PhotoMarks
 from ssil.studio.photo_routes import PhotoService, photo_routes
 from ssil.studio.prediction_api import PredictionService, prediction_routes
 from ssil.studio.server_metrics import Measured, ServerMetrics
@@ -68,7 +69,8 @@ def studio_server(settings: ServerSettings) -> ASGIApp:
     Staging(settings.model).create()
     service, app = _prediction_application(settings, "ssil studio")
     jobs = LearningJobs(settings.model, settings.trusted, settings.max_drop)
-    photos = PhotoService(settings.model, jobs, settings.most_images)
+    marks = PhotoMarks(jobs, settings.trusted)
+    photos = PhotoService(settings.model, jobs, marks, settings.most_images)
     app.include_router(photo_routes(photos))
     app.include_router(page_routes(Studio(settings.model, photos, jobs, service, settings.trusted)))
     return Measured(Guard(app, settings.access), service.metrics)

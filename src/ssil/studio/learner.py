@@ -17,9 +17,10 @@ from ssil.classifier.accuracy import wilson
 from ssil.core.errors import UserError
 from ssil.core.files import write_json
 from ssil.studio.learning_jobs import CANCEL, OUTPUT, RESULT, Job
+from ssil.studio.photo_marks import mark_text
 
 if TYPE_CHECKING:
-    from ssil.classifier.advice.advise import Advice
+    from ssil.classifier.advice.advise import Advice, AlikePair, NeededImages
     from ssil.classifier.update_report import UpdateReport
     from ssil.learning.task import Progress, ProgressReport
 
@@ -34,25 +35,38 @@ class ProgressLog:
     """Appends progress to a job's log, a few times per second at most."""
 
     def __init__(self, job: Job) -> None:
-        self.job, self._last = job, 0.0
+        self.job, self._last, self._epochs = job, 0.0, 0
 
     def reading(self, done: int, files: int) -> None:
         """Note how many images were read."""
         self._note("reading", done / max(files, 1))
 
-    def learning(self, _: "Progress", report: "ProgressReport") -> None:
-        """Note how much was learnt."""
+    def learning(self, progress: "Progress", report: "ProgressReport") -> None:
+        """Note how much was learnt, and the loss of each epoch that has ended."""
+        losses = epoch_losses(progress.losses)
+        for number in range(self._epochs, len(losses)):
+            self.job.append("epoch", epoch=number + 1, loss=round(losses[number], 4))
+        self._epochs = len(losses)
         self._note("learning", report.done)
 
     def _note(self, stage: str, done: float) -> None:
-        if time.monotonic() - self._last >= SECONDS:
+        if time.monotonic() - self._last >= SECONDS or done >= 1:
             self._last = time.monotonic()
             self.job.append("progress", stage=stage, done=round(done, 4))
 
 
+def epoch_losses(losses: Mapping[str, Mapping[str, Sequence[float]]]) -> list[float]:
+    """Return the loss of each epoch, all its terms together, of one phase after the other.
+
+    >>> epoch_losses({"main": {"ce": [2.0, 1.0], "kd": [0.5, 0.25]}, "balance": {"ce": [0.125]}})
+    [2.5, 1.25, 0.125]
+    """
+    return [sum(terms) for phase in losses.values() for terms in zip(*phase.values(), strict=False)]
+
+
 def learn(model: Path, job: Job, max_drop: float, trusted: Sequence[str]) -> None:
     """Carry out an update, and append to the log how it ended."""
-    threading.Thread(target=_watch_for_cancel, args=(job.folder / CANCEL,), daemon=True).start()
+    threading.Thread(target=watch_for_cancel, args=(job.folder / CANCEL,), daemon=True).start()
     try:
         from ssil.classifier.publish_update import RefusedUpdateError  # imports torch
 
@@ -85,7 +99,7 @@ def _update(model: Path, job: Job, max_drop: float, trusted: Sequence[str]) -> "
     ).report
 
 
-def _watch_for_cancel(path: Path) -> None:
+def watch_for_cancel(path: Path) -> None:
     """Interrupt the main thread once a file exists."""
     while not path.exists():
         time.sleep(SECONDS)
@@ -107,19 +121,38 @@ def _result(report: "UpdateReport") -> dict[str, Any]:
 
 
 def _advice(advice: "Advice") -> dict[str, Any]:
-    from ssil.classifier.advice.sentences import TITLES, about_alike, about_confused, about_needed  # imports torch
+    from ssil.classifier.advice.sentences import TITLES, about_confused  # imports torch
 
     return {
         "suspects": [
-            {"digest": one.image.original_digest, "kind": TITLES[one.kind], "label": one.label, "other": one.other}
+            {
+                "digest": one.image.original_digest,
+                "kind": TITLES[one.kind],
+                "text": mark_text(one.kind, one.other),
+                "label": one.label,
+                "other": one.other,
+            }
             for one in advice.suspects
         ],
         "confused": [
             {"text": about_confused(pair), "digests": [image.digest for image in pair.images[:MOST_EXAMPLES]]}
             for pair in advice.confused
         ],
-        "steps": [*map(about_alike, advice.alike), *map(about_needed, advice.needed)],
+        "steps": [*map(_about_alike, advice.alike), *map(_about_needed, advice.needed)],
     }
+
+
+def _about_alike(pair: "AlikePair") -> str:
+    return (
+        f"{pair.first} and {pair.second} look like one class under two names ({pair.nearer} of their {pair.images} "
+        "photos look more like the other): if they are one, put their photos into one class."
+    )
+
+
+def _about_needed(needed: "NeededImages") -> str:
+    few = f"there are only {needed.images}" if needed.images else "none was learnt"
+    why = f"{needed.correct} of {needed.total} were recognised" if needed.total else few
+    return f"Add photos of {needed.label}: {why}."
 
 
 def _row(

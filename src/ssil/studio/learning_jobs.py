@@ -29,6 +29,8 @@ from ssil.data.image_index import as_utf8
 from ssil.studio.staging import StagedImage, Staging
 
 JOBS, TABLE, LOG, RESULT, CANCEL, OUTPUT = "jobs", "images.csv", "log.jsonl", "result.json", "cancel", "output.txt"
+CHECK = "check"
+"""The folder of the look at photos before they are learnt."""
 LEARNT = "learnt"
 """The folder of the images that a job has learnt, kept until the next job so that the update can be taken back."""
 KEPT_JOBS = 20
@@ -92,6 +94,8 @@ class LearningJobs:
 
     def __init__(self, model: Path, trusted: Sequence[str] = (), max_drop: float = MAX_DROP) -> None:
         self.model, self.staging, self._trusted, self._max_drop = model, Staging(model), trusted, max_drop
+        self.check = Job(0, self.staging.folder / CHECK)
+        """The look at photos before they are learnt."""
         self.process: subprocess.Popen[bytes] | None = None
         """The process that was started last."""
 
@@ -121,7 +125,11 @@ class LearningJobs:
         rows = [(os.path.relpath(image.path, job.folder), image.class_name) for image in images]
         write_atomic(job.table, _table(rows))
         job.append("progress", stage="starting", done=0.0)
-        self._launch(job)
+        if self.check.is_running():
+            self.check.cancel()
+        self.process = launch(
+            job, "ssil.studio.learner", [str(self.model), str(job.folder), str(self._max_drop), *self._trusted]
+        )
         return job
 
     def state(self, job: Job) -> JobState:
@@ -178,28 +186,28 @@ class LearningJobs:
         create_folder(folder)
         return Job(number, folder)
 
-    def _launch(self, job: Job) -> None:
-        """Start the process, which inherits the lock: it is held from now until the process ends, however it ends."""
-        given = [str(self.model), str(job.folder), str(self._max_drop), *self._trusted]
-        words = [sys.executable, "-m", "ssil.studio.learner", *given]
-        with (job.folder / LOCK).open("wb") as lock, (job.folder / OUTPUT).open("wb") as output:
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            self.process = subprocess.Popen(
-                words,
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=output,
-                pass_fds=[lock.fileno()],
-                start_new_session=True,
-            )
-        threading.Thread(target=self.process.wait, daemon=True).start()  # so that no dead process is left
-
     def _remove_old(self) -> None:
         """Remove the images of earlier jobs, and what is left of jobs long ago."""
         for job in self.all():
             shutil.rmtree(job.folder / LEARNT, ignore_errors=True)
         for job in self.all()[: -KEPT_JOBS + 1]:
             shutil.rmtree(job.folder, ignore_errors=True)
+
+
+def launch(job: Job, module: str, arguments: Sequence[str]) -> "subprocess.Popen[bytes]":
+    """Start a module as a process, which inherits the lock: it is held from now until it ends, however it ends."""
+    with (job.folder / LOCK).open("wb") as lock, (job.folder / OUTPUT).open("wb") as output:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        process = subprocess.Popen(
+            [sys.executable, "-m", module, *arguments],
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            pass_fds=[lock.fileno()],
+            start_new_session=True,
+        )
+    threading.Thread(target=process.wait, daemon=True).start()  # so that no dead process is left
+    return process
 
 
 def _created(folder: Path) -> Path:

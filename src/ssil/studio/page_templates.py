@@ -1,5 +1,6 @@
 """The templates of pages, and the texts that several of them use."""
 
+from collections.abc import Mapping
 from typing import Any, Final
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -47,5 +48,24 @@ def seconds_text(seconds: float) -> str:
     return f"{max(5, 5 * round(seconds / 5 + 0.49))} seconds" if seconds < 90 else f"{round(seconds / 60)} minutes"
 
 
-TEMPLATES.filters.update(photos=photos_text, percent=percent_text, seconds=seconds_text)
+def points_text(points: float) -> str:
+    """Return a difference of percentages as text.
+
+    >>> points_text(4.2), points_text(1), points_text(0.3)
+    ('4 points', '1 point', 'less than 1 point')
+    """
+    if points < 0.5:
+        return "less than 1 point"
+    return f"{points:.0f} point{'' if round(points) == 1 else 's'}"
+
+
+def mark_words(mark: Mapping[str, Any]) -> str:
+    """Return why a photo is marked; marks of earlier versions have a title and a class."""
+    other = f" ({mark['other']}?)" if mark["other"] else ""
+    return str(mark.get("text") or f"{mark['kind']}{other}")
+
+
+TEMPLATES.filters.update(
+    photos=photos_text, percent=percent_text, seconds=seconds_text, points=points_text, mark=mark_words
+)
 TEMPLATES.globals.update(software=__version__)

@@ -1,12 +1,14 @@
 """The routes of photos that wait to be learnt: add, move, remove, look at."""
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Form, HTTPException, Query, Request, Response
+from fastapi import APIRouter, FastAPI, Form, HTTPException, Query, Request, Response
 from fastapi.responses import HTMLResponse
 from PIL import Image
 from starlette.datastructures import UploadFile
@@ -17,6 +19,7 @@ from ssil.data.prefetch import decoding_pool, default_threads
 from ssil.studio.learning_jobs import LearningJobs
 from ssil.studio.model_summary import class_summaries, estimate, find_image
 from ssil.studio.page_templates import rendered
+from ssil.studio.photo_marks import PhotoMarks
 from ssil.studio.staging import StagedImage, Staging, checked_name
 from ssil.studio.uploaded_images import shown_name, uploaded_files
 
@@ -32,6 +35,7 @@ class PhotoService:
 
     model: Path
     jobs: LearningJobs
+    marks: PhotoMarks
     most_images: int
 
     def page_values(self) -> dict[str, Any]:
@@ -45,7 +49,7 @@ class PhotoService:
             "problem": _why_not_learn(classes_known=any(one.known for one in classes), names=len(classes), new=waiting),
             "estimate": estimate(self.model, waiting),
             "running": self.jobs.running(),
-            "marks": self.jobs.suspects(),
+            "marks": self.marks.by_digest(),
         }
 
     def fragment(self) -> HTMLResponse:
@@ -89,7 +93,13 @@ def thumbnail(data: bytes) -> bytes:
 
 def photo_routes(service: PhotoService) -> APIRouter:
     """Return the routes."""
-    router = APIRouter(include_in_schema=False)
+
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        yield
+        service.marks.stop()
+
+    router = APIRouter(include_in_schema=False, lifespan=lifespan)
     staging = Staging(service.model)
 
     @router.get("/photos")
@@ -108,6 +118,16 @@ def photo_routes(service: PhotoService) -> APIRouter:
         reasons = await asyncio.gather(*(loop.run_in_executor(pool, _add, staging, name, file) for file in files))
         refused = [{"name": shown_name(file), "reason": why} for file, why in zip(files, reasons, strict=True) if why]
         return {"added": len(files) - len(refused), "refused": refused}
+
+    @router.post("/photos/check")
+    async def start_check() -> dict[str, Any]:
+        """Look at the photos, if there are new ones; return how far the look is."""
+        await asyncio.to_thread(service.marks.start)
+        return service.marks.state()._asdict()
+
+    @router.get("/photos/check")
+    async def check() -> dict[str, Any]:
+        return service.marks.state()._asdict()
 
     @router.post("/photos/{digest}/move")
     async def move(digest: str, name: Annotated[str, Form(alias="class")]) -> HTMLResponse:

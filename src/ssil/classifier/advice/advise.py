@@ -28,6 +28,7 @@ from ssil.classifier.holdout import holdout_scores
 from ssil.classifier.image_file import ImageFile, LabelledImages
 from ssil.classifier.prediction import Classifier
 from ssil.classifier.update import Update
+from ssil.learning.task import Observer, ignore_progress
 
 MAX_EXAMINED = 20_000
 """Of more images, as many are examined, evenly spread over them."""
@@ -117,13 +118,13 @@ def advise(known: Classifier | None, result: Update) -> Advice:
     """
     confused, sizes = tuple(_confused(result.classifier)), _class_sizes(result)
     examined = result.examined[:: -(-len(result.examined) // MAX_EXAMINED) or 1]
-    twins = {(one.image.original_digest, one.label): one for one in _same_images(known, result.arrived)}
+    twins = {(one.image.original_digest, one.label): one for one in same_images(known, result.arrived)}
     needed = tuple(_needed(result, sizes))
     if not examined:
         return Advice(0, tuple(twins.values()), confused, (), needed, {})
-    found = _Examined.of(result.classifier, examined, LearntBefore.of(known))
+    found = _examined_images(result.classifier, examined, LearntBefore.of(known))
     arrived = {(image.original_digest, name) for image, name in result.arrived}
-    suspects = _first_reasons([*twins.values(), *found.suspects()])
+    suspects = first_reasons([*twins.values(), *found.suspects()])
     brought = [one for one in suspects if (one.image.original_digest, one.label) in arrived]
     brought_names = {name for _, name in result.arrived}
     alike = tuple(pair for pair in found.alike() if {pair.first, pair.second} & brought_names)
@@ -132,7 +133,7 @@ def advise(known: Classifier | None, result: Update) -> Advice:
     return Advice(len(examined), tuple(brought), confused, alike, others, found.typical())
 
 
-def _first_reasons(suspects: Sequence[Suspect]) -> list[Suspect]:
+def first_reasons(suspects: Sequence[Suspect]) -> list[Suspect]:
     """Return each suspect once, by kind; two that are the same, or nearly, are told together or not at all."""
     told, found = set[tuple[str, str]](), list[Suspect]()
     for suspect in sorted(suspects, key=lambda one: KINDS.index(one.kind)):
@@ -145,9 +146,9 @@ def _first_reasons(suspects: Sequence[Suspect]) -> list[Suspect]:
     return found
 
 
-def _same_images(known: Classifier | None, arrived: LabelledImages) -> Iterator[Suspect]:
+def same_images(known: Classifier | None, arrived: LabelledImages) -> Iterator[Suspect]:
     """Yield the arrived images that are, byte by byte, in another class too: one that arrived, or a known one."""
-    before = _known_classes(known)
+    before = learnt_classes(known)
     first: dict[str, tuple[ImageFile, str]] = {}
     for image, name in arrived:
         digest = image.original_digest
@@ -158,7 +159,7 @@ def _same_images(known: Classifier | None, arrived: LabelledImages) -> Iterator[
             yield Suspect("same", image, name, before[digest])
 
 
-def _known_classes(known: Classifier | None) -> dict[str, str]:
+def learnt_classes(known: Classifier | None) -> dict[str, str]:
     """Return the class of each image, by its checksum, that a classifier has counted or keeps."""
     if not known:
         return {}
@@ -205,7 +206,7 @@ def _confused(classifier: Classifier) -> Iterator[ConfusedPair]:
 
 
 @dataclass(frozen=True)
-class _Examined:
+class ExaminedImages:
     """Images with what was found out about each."""
 
     images: tuple[ImageFile, ...]
@@ -219,12 +220,21 @@ class _Examined:
     """Of each class the images, and the features without an image."""
 
     @classmethod
-    def of(cls, classifier: Classifier, examined: LabelledImages, before: LearntBefore) -> "_Examined":
+    def of(
+        cls, known: Sequence[str], examined: LabelledImages, features: Tensor, before: LearntBefore
+    ) -> "ExaminedImages":
+        """Judge images by each other, and by features of images that are not at hand.
+
+        Args:
+            known: The names of all classes, in their order.
+            examined: The images with their classes.
+            features: Of the images, (N, width).
+            before: What was learnt before.
+        """
         images = tuple(image for image, _ in examined)
-        features = _features(classifier, images)
         before = before.without(features, [name for _, name in examined])
         every = [*(name for _, name in examined), *before.names]
-        names = tuple(name for name in classifier.classes.names if name in {*every})
+        names = tuple(name for name in known if name in {*every})
         label_of = {name: label for label, name in enumerate(names)}
         labels = torch.tensor([label_of[name] for name in every])
         together = torch.cat([features, before.features]) if before.names else features
@@ -271,10 +281,17 @@ class _Examined:
         return sorted(rows, key=lambda row: float(values[row]))
 
 
+def _examined_images(classifier: Classifier, examined: LabelledImages, before: LearntBefore) -> ExaminedImages:
+    features = images_features(classifier, [image for image, _ in examined])
+    return ExaminedImages.of(classifier.classes.names, examined, features, before)
+
+
 @torch.inference_mode()
-def _features(classifier: Classifier, images: Sequence[ImageFile]) -> Tensor:
+def images_features(
+    classifier: Classifier, images: Sequence[ImageFile], observer: Observer = ignore_progress
+) -> Tensor:
     """Return the features of images: those that a frozen backbone has computed, or the network's own."""
-    network = trained_network(classifier.settings, classifier.snapshot)
+    network = trained_network(classifier.settings, classifier.snapshot, observer=observer)
     samples = network.samples(images, [0] * len(images))
     snapshot, context = network.trained_part(classifier.snapshot), network.context(samples)
     outputs = context.batched_outputs(snapshot.network, torch.arange(len(samples)))

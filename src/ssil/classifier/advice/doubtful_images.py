@@ -126,7 +126,12 @@ def _class_medians(values: Values, labels: Tensor) -> Values:
 
 
 def nearly_same(measures: ImageMeasures, features: Tensor, labels: Tensor) -> Iterator[tuple[int, int]]:
-    """Yield pairs of images of two classes that are nearly the same: their small copies, and their features, are.
+    """Yield pairs of images of two classes that are nearly the same, see `alike_pairs`."""
+    yield from (pair for pair in alike_pairs(measures, features) if labels[pair[0]] != labels[pair[1]])
+
+
+def alike_pairs(measures: ImageMeasures, features: Tensor) -> Iterator[tuple[int, int]]:
+    """Yield pairs of images that are nearly the same: their small copies, and their features, are.
 
     Each must be, by its small copy, the nearest of all images to the other one. So an image in a wrong class, all of
     whose images look nearly the same, is no pair.
@@ -134,7 +139,7 @@ def nearly_same(measures: ImageMeasures, features: Tensor, labels: Tensor) -> It
     copies, vectors = torch.from_numpy(measures.copies).float(), tukey(features.float(), POWER)
     nearest, cosines = (torch.cat(part) for part in zip(*_nearest(copies), strict=True))
     for one, other in enumerate(nearest.tolist()):
-        mutual = one < other and nearest[other] == one and labels[one] != labels[other]
+        mutual = one < other and nearest[other] == one
         if mutual and cosines[one] > SAME_COPY and vectors[one] @ vectors[other] > SAME_FEATURES:
             yield one, other
 

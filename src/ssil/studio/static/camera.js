@@ -1,0 +1,104 @@
+"use strict";
+
+/* Trying the model */
+
+async function tryPhoto(file) {
+  const given = new DataTransfer();
+  given.items.add(file);
+  find("#tried").files = given.files;
+  preview(file);
+  find("#try").requestSubmit();
+}
+
+async function preview(file) {
+  const canvas = find("#preview");
+  try {
+    const image = await createImageBitmap(file);
+    const scale = Math.min(1, 320 / Math.max(image.width, image.height));
+    canvas.width = image.width * scale;
+    canvas.height = image.height * scale;
+    canvas.getContext("2d").drawImage(image, 0, 0, canvas.width, canvas.height);
+    canvas.hidden = false;
+  } catch {
+    canvas.hidden = true;  // not an image: the server says why
+  }
+}
+
+function prepareTrying() {
+  acceptDrops(find("#try"), (found) => { if (found.length) tryPhoto(found[0].file); });
+  find("#tried").addEventListener("change", (event) => {
+    if (event.target.files.length) tryPhoto(event.target.files[0]);
+  });
+  document.addEventListener("paste", (event) => {
+    const file = [...event.clipboardData.files][0];
+    if (file) tryPhoto(file);
+  });
+  prepareCamera();
+  find("#shoot").addEventListener("click", async () => tryPhoto(await shot()));
+}
+
+/* The camera */
+
+const BURST = 300;           // milliseconds between two photos while the button is held
+
+function prepareCamera() {
+  find("#camera-button").addEventListener("click", cameraOn);
+  find("#camera-off").addEventListener("click", cameraOff);
+}
+
+function prepareBurst() {
+  prepareCamera();
+  let holding = 0;
+  const hold = (event) => {
+    event.preventDefault();
+    if (holding || find("#camera").hidden) return;
+    if (!find("#class-name").value.trim()) {
+      find("#camera-status").textContent = "Type the class first.";
+      find("#class-name").focus();
+      return;
+    }
+    takePhoto();
+    holding = setInterval(takePhoto, BURST);
+  };
+  const release = () => { clearInterval(holding); holding = 0; };
+  find("#shoot").addEventListener("pointerdown", hold);
+  document.addEventListener("keydown", (event) => {
+    if (event.key === " " && !find("#camera").hidden && !event.target.matches("input")) hold(event);
+  });
+  for (const kind of ["pointerup", "pointercancel", "keyup", "blur"]) window.addEventListener(kind, release);
+}
+
+async function takePhoto() {
+  const name = find("#class-name").value.trim();
+  enqueue([{ file: await shot(), name }]);
+}
+
+async function cameraOn() {
+  const video = find("#video");
+  try {
+    video.srcObject = await navigator.mediaDevices.getUserMedia({ video: { facingMode: "environment" } });
+    await video.play();
+    find("#camera").hidden = false;
+    find("#camera-status").textContent = "The camera is on.";
+  } catch (error) {
+    find("#camera-status").textContent = `The camera can't be used (${error.message || error.name}).`;
+  }
+}
+
+function cameraOff() {
+  const video = find("#video");
+  for (const track of video.srcObject?.getTracks() || []) track.stop();
+  video.srcObject = null;
+  find("#camera").hidden = true;
+  find("#camera-status").textContent = "The camera is off.";
+}
+
+async function shot() {
+  const video = find("#video");
+  const canvas = document.createElement("canvas");
+  canvas.width = video.videoWidth;
+  canvas.height = video.videoHeight;
+  canvas.getContext("2d").drawImage(video, 0, 0);
+  const data = await new Promise((resolve) => canvas.toBlob(resolve, "image/jpeg", 0.92));
+  return new File([data], "camera.jpg", { type: "image/jpeg" });
+}
