@@ -7,7 +7,6 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ import torch
 from ssil.benchmark.config import RunConfig
 from ssil.benchmark.record import Record, flat
 from ssil.benchmark.scenario import Stream
+from ssil.core import __version__
 from ssil.core.errors import UserError
 from ssil.core.files import checksum
 from ssil.core.plugins import names_code
@@ -121,7 +121,7 @@ def _provenance(config: RunConfig, dataset: Dataset, fabric: AnyFabric) -> dict[
         "profile": config.profile,
         **({"name": config.name} if config.name else {}),
         **({"init": config.init} if config.init else {}),
-        "ssil": version("ssil"),
+        "ssil": __version__,
         "commit": _commit(),
         "python": platform.python_version(),
         "torch": torch.__version__,

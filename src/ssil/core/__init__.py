@@ -5,4 +5,4 @@ start quickly.
 Start with `classes.py` (the class table with its task blocks) and `randomness.py` (every draw keyed by its position).
 """
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
