@@ -46,6 +46,11 @@ class Served:
     process: "subprocess.Popen[str]"
 
     @property
+    def port(self) -> int:
+        """The port."""
+        return int(self.address.rpartition(":")[2])
+
+    @property
     def bearer(self) -> dict[str, str]:
         """The header that every request needs."""
         return {"authorization": f"Bearer {self.token}"}
@@ -56,9 +61,9 @@ class Served:
 
 
 @contextmanager
-def served(*arguments: str, command: str = "serve", **environment: str) -> Iterator[Served]:
-    """Run `ssil serve`, or another command that serves, on a free port; it must end when it is told to."""
-    words = [sys.executable, "-m", "ssil", command, *arguments, "--port", "0"]
+def served(*arguments: str, command: str = "serve", port: int = 0, **environment: str) -> Iterator[Served]:
+    """Run `ssil serve`, or another command that serves, on a free port or a given one; it must end when told to."""
+    words = [sys.executable, "-m", "ssil", command, *arguments, "--port", str(port)]
     with subprocess.Popen(words, stdout=subprocess.PIPE, text=True, env={**os.environ, **environment}) as process:
         try:
             assert process.stdout

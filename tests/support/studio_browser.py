@@ -1,5 +1,6 @@
 """Chromium with the studio open in it, driven by Playwright; whatever goes wrong in it is listed."""
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,8 +17,11 @@ SECONDS = 120
 
 
 @contextmanager
-def studio_page(server: Served, width: int = 1280, **options: Any) -> Iterator[Page]:
-    """A page that has entered by the address that the command printed; ends with a failure if there was any error."""
+def studio_page(server: Served, width: int = 1280, expected: str = "ERR_ABORTED", **options: Any) -> Iterator[Page]:
+    """A page that has entered by the address that the command printed; ends with a failure if there was any error.
+
+    Errors that match `expected` are none: at least those of what a page was fetching when it was left.
+    """
     with sync_playwright() as playwright:
         chromium = playwright.chromium.launch(executable_path=browser.path(), args=FLAGS)
         context = chromium.new_context(viewport={"width": width, "height": 900}, **options)
@@ -31,8 +35,19 @@ def studio_page(server: Served, width: int = 1280, **options: Any) -> Iterator[P
             yield page
         finally:
             chromium.close()
-        found = [one for one in trouble if "ERR_ABORTED" not in one]  # of what a page was fetching when it was left
-        assert found == []
+        found = [one for one in trouble if not re.search(expected, one)]
+        assert not found, found
+
+
+def drop(page: Page, selector: str, *paths: Path) -> None:
+    """Drop files or folders on an element, as if from the desktop."""
+    box = page.locator(selector).bounding_box()
+    assert box
+    place = {"x": box["x"] + box["width"] / 2, "y": box["y"] + 20}
+    data = {"items": [], "files": [*map(str, paths)], "dragOperationsMask": 1}
+    session = page.context.new_cdp_session(page)
+    for kind in ("dragEnter", "dragOver", "drop"):
+        session.send("Input.dispatchDragEvent", {"type": kind, **place, "data": data})
 
 
 def violations(page: Page) -> list[str]:

@@ -112,8 +112,7 @@ def _hint(count: int, largest: int) -> str:
 
 def find_image(model: Path, jobs: LearningJobs, digest: str) -> bytes | None:
     """Return the content of an image that waits, was learnt last, or is kept by a version; None if there is none."""
-    staged = jobs.staging.find(digest)
-    if path := staged.path if staged else jobs.learnt_image(digest) or _kept_file(model, digest):
+    if path := jobs.staging.path(digest) or jobs.learnt_image(digest) or _kept_file(model, digest):
         return read_image(path, digest)
     return None
 

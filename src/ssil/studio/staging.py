@@ -105,12 +105,15 @@ class Staging:
         paths = (folder / f"{digest}{SUFFIX}" for folder in (self.folder / IMAGES).glob("*"))
         return next((StagedImage(unquote(path.parent.name), path) for path in paths if path.exists()), None)
 
-    def read(self, digest: str) -> bytes:
-        """Return the content of an image that waits, or was removed a moment ago; raise OSError if there is none."""
+    def path(self, digest: str) -> Path | None:
+        """Return the file of an image that waits, or was removed a moment ago; None if there is none."""
         if found := self.find(digest):
-            return found.path.read_bytes()
-        removed = (self.folder / REMOVED).glob(f"*/{digest}{SUFFIX}")
-        return next(removed, self.folder / REMOVED / digest).read_bytes()
+            return found.path
+        return next((self.folder / REMOVED).glob(f"*/{digest}{SUFFIX}"), None)
+
+    def read(self, digest: str) -> bytes:
+        """Return the content of such an image; raise OSError if there is none."""
+        return (self.path(digest) or self.folder / REMOVED / digest).read_bytes()
 
     def by_class(self) -> dict[str, list[StagedImage]]:
         """Return the images of each class, both in alphabetical order."""
