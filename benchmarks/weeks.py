@@ -14,8 +14,8 @@ week is written at once, and weeks that OUT has already are not written again.
 
 The table has a line for each data set and row: after each week the accuracy on the test images of all classes, in
 brackets on those of classes that were known before and of those that the week brought, as means (and deviation) over
-seeds; the seconds of an update after the first, without features; and the megabytes that the last week leaves: images
-(exemplars and hold-out set), and numbers (statistics or head, without the backbone).
+seeds; the seconds of an update after the first (if there is one), without features; and the megabytes that the last
+week leaves: images (exemplars and hold-out set), and numbers (statistics or head, without the backbone).
 """
 
 import argparse
@@ -201,7 +201,7 @@ def last_accuracy(group: Sequence[Row]) -> float:
 def line(name: str, group: Sequence[Row], weeks: Sequence[int]) -> str:
     """Return a row of a table."""
     last = [row for row in group if row.week == max(row.week for row in group)]
-    seconds = fmean(row.seconds for row in group if row.week > 1)
+    seconds = fmean([row.seconds for row in group if row.week > 1] or [row.seconds for row in last])
     sizes = (fmean(getattr(row, kind) for row in last) / 1e6 for kind in ("images", "numbers"))
     cells = [cell([row for row in group if row.week == week]) for week in weeks]
     return " | ".join([f"| {name}", str(len(last)), *cells, *(f"{value:.1f}" for value in (seconds, *sizes))]) + " |"
