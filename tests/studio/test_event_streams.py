@@ -1,9 +1,7 @@
 """The progress of an update as server-sent events: to a hundred readers at once, and from where a reader left off."""
 
-import fcntl
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from pathlib import Path
 from time import sleep
 
@@ -11,7 +9,7 @@ import httpx2
 import pytest
 
 from served import Served, served
-from ssil.studio.learning_jobs import Job
+from studio_jobs import running_job
 
 READERS = 100
 
@@ -25,17 +23,6 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def server(model: Path) -> Iterator[Served]:
     with served(str(model), "--no-browser", command="studio") as running:
         yield running
-
-
-@contextmanager
-def running_job(model: Path, number: int) -> Iterator[Job]:
-    """A job whose process, here this one, holds its lock."""
-    job = Job(number, model / "staging" / "jobs" / f"{number:04d}")
-    job.folder.mkdir(parents=True)
-    with (job.folder / "lock").open("wb") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        job.append("progress", stage="reading", done=0.0)
-        yield job
 
 
 def read(server: Served, number: int, **headers: str) -> list[str]:
