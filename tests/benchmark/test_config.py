@@ -21,6 +21,7 @@ ANOTHER: dict[str, Any] = {
     "split_seed": 5,
     "image_size": 16,
     "augment": "none",
+    "stream": "blurry:10",
     "validation": 0.25,
     "tasks": 3,
     "task_sizes": (2, 2),

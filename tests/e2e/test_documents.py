@@ -126,3 +126,19 @@ def test_a_new_method_as_contributing_says(
     assert "weighted" in shown
     assert "er" in shown
     assert "newest_scaled" in shown
+
+
+@pytest.mark.slow
+def test_streams_of_your_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = "docs/own-stream.md"
+    monkeypatch.chdir(tmp_path)
+    for file in ("my_stream.py", "streams.toml"):
+        Path(file).write_text(block(page, file))
+    exec(block(page, "table"), {})
+    for name in ("ready-made", "table commands", "function", "grid"):
+        for command in block(page, name).splitlines():
+            assert main(shlex.split(command)[1:]) == 0
+    assert "returning" in capsys.readouterr().out
+    assert "returning:30" in Path("report/headline.md").read_text()

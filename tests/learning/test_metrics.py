@@ -89,6 +89,7 @@ def test_36_mean_softmax_of_old_and_new_make_up_one(sizes: list[int], seed: int)
     found, classes = guesses(sizes, seed)
     means = mean_scores(found)
     assert means["softmax_old"] is not None
+    assert means["softmax_new"] is not None
     assert classes.old * means["softmax_old"] + classes.new * means["softmax_new"] == pytest.approx(1, abs=1e-12)
 
 

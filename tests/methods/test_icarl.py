@@ -255,7 +255,7 @@ def test_both_answers_are_recorded(dataset: Path, tmp_path: Path) -> None:
     means, cnn = read_record(tmp_path), read_record(tmp_path / "cnn")
     assert (means.label, cnn.label) == ("icarl", "icarl (cnn)")
     assert [task.loss for task in means.tasks] == [task.loss for task in cnn.tasks]
-    assert all(task.score_new <= 0 for task in means.tasks)
+    assert all(task.score_new is not None and task.score_new <= 0 for task in means.tasks)
     assert [task.score_new for task in means.tasks] != [task.score_new for task in cnn.tasks]
     ours = follow("icarl", dataset)[-1].snapshot
     plain = replace(ours, scorers={MAIN: Scorer()})

@@ -9,6 +9,8 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
+from ssil.benchmark.stream_functions import check_stream_name, source_file
+from ssil.benchmark.stream_table import is_table, read_stream_table
 from ssil.core.errors import UserError
 from ssil.core.settings import MAX_SHOWN, Positive, Settings, setting, validated
 from ssil.data.data_settings import DataSettings
@@ -33,6 +35,12 @@ class StreamSettings(Settings, group="Stream", resolved=True):
     class_order: int | str | None = setting(
         None, "a seed, numpy:1993 (NumPy's), or a file of class names or indices, one per line (default: the seed)"
     )
+    stream: str | None = setting(
+        None,
+        "classes that return: blurry:10, returning:30, repeating:20 (%), a table FILE.csv of images (path or index) "
+        "and their tasks, or FILE.py:function; see docs/own-stream.md",
+        resolved=False,
+    )
 
     @model_validator(mode="after")
     def _one_way_to_give_sizes(self) -> Self:
@@ -40,10 +48,27 @@ class StreamSettings(Settings, group="Stream", resolved=True):
             raise ValueError("task_sizes: give --task-sizes alone, or --tasks with or without --large-base")
         return self
 
+    @model_validator(mode="after")
+    def _known_stream(self) -> Self:
+        if self.stream is not None:
+            check_stream_name(self.stream)
+            if source_file(self.stream) and (self.task_sizes or self.large_base):
+                raise ValueError(f"stream: {self.stream} decides the tasks; leave out --task-sizes and --large-base")
+        return self
+
     @property
     def increments(self) -> int:
-        """T: the tasks of an equal stream, those after a large base, or all tasks of `task_sizes`."""
+        """T: the tasks of an equal stream, those after a large base, all tasks of `task_sizes`, or of a table."""
+        if self.stream and is_table(self.stream):
+            return self._tasks_of_table(Path(self.stream))
         return len(self.task_sizes) if self.task_sizes else self.tasks
+
+    def _tasks_of_table(self, path: Path) -> int:
+        """Return the number of tasks of a table; raise UserError if another number is asked for."""
+        count = max(read_stream_table(path).tasks)
+        if "tasks" in self.model_fields_set and self.tasks != count:
+            raise UserError(f"tasks: {self.tasks} are asked for, and {path} has {count}; leave out --tasks")
+        return count
 
 
 class RunDirectorySettings(Settings, group="How", how=True):

@@ -14,7 +14,7 @@ from ssil.benchmark.record import Record, flat, read_record
 from ssil.core.errors import UserError
 from ssil.learning.registry import recipes
 
-SEEDS = frozenset({"seed", "class_order"})
+SEEDS = frozenset({"seed", "class_order", "stream_class_order", "stream_fingerprint"})
 """The settings in which the runs of one variant may differ."""
 
 
@@ -71,10 +71,15 @@ def comparable_settings(record: Record) -> dict[str, Any]:
     config = {name: value for name, value in record.config.items() if name not in {*seeds, "riders", "branch"}}
     resolved = {
         "label": record.label,
-        "task_sizes": tuple(record.task_sizes),
+        "task_sizes": recorded_sizes(record),
         "memory": describe_budget(record.memory),
     }
     return flat(config | resolved | {"options": _defaults(record.config["method"]) | record.config["options"]})
+
+
+def recorded_sizes(record: Record) -> tuple[int, ...] | str:
+    """Return the classes of each task; of a stream in which classes return, where a seed may decide them, words."""
+    return f"of {len(record.task_sizes)} tasks" if "stream" in record.config else tuple(record.task_sizes)
 
 
 def _defaults(method: str) -> dict[str, Any]:

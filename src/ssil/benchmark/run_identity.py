@@ -15,9 +15,10 @@ import torch
 from ssil.benchmark.config import RunConfig
 from ssil.benchmark.record import Record, flat
 from ssil.benchmark.scenario import Stream
+from ssil.benchmark.stream_functions import source_file
 from ssil.core import __version__
 from ssil.core.errors import UserError
-from ssil.core.files import checksum
+from ssil.core.files import checksum, read_file
 from ssil.core.plugins import names_code
 from ssil.data.dataset import Dataset
 from ssil.data.image_index import as_utf8
@@ -44,6 +45,7 @@ def initial_records(
     classes = stream.tasks[-1].classes
     settings = recorded_settings(config, configured, branch)
     settings |= {"memory": recorded_budget(budget), "data_fingerprint": dataset.fingerprint}
+    settings |= {"stream_fingerprint": stream.fingerprint} if config.stream else {}
     main = Record(
         config=_plain(settings),
         provenance=_plain(_provenance(config, dataset, fabric)),
@@ -73,6 +75,7 @@ def recorded_settings(
         **({"branch": _recorded_method(branch)} if branch else {}),
         "training": configured.training.stated(),
         **_source_checksums(method=configured.name, backbone=config.backbone),
+        **(_recorded_stream(config, config.stream) if config.stream else {}),
         **({"init_sha256": find_first_weights(config.init).sha256} if config.init else {}),
         **({"freeze": True} if config.freeze else {}),
     }
@@ -114,6 +117,16 @@ def _source_checksums(**references: str) -> dict[str, str]:
     """Return checksums of the user's own files (`file.py:name`), whose content may change while their names stay."""
     files = {name: reference.rpartition(":")[0] for name, reference in references.items() if names_code(reference)}
     return {f"{name}_sha256": checksum(Path(file).read_bytes(), 64) for name, file in files.items() if file}
+
+
+def _recorded_stream(config: RunConfig, stream: str) -> dict[str, Any]:
+    """Return what decides a stream in which classes return beside its name, as far as it is known without the data."""
+    if not (file := source_file(stream)):
+        shape = config.model_dump(mode="json", include={"tasks", "task_sizes", "large_base"}, exclude_none=True)
+        return {"stream_settings": shape, "stream_class_order": config.class_order}
+    if not file.is_file():
+        raise UserError(f"stream: {str(file)!r}: there is no such file; a relative path starts at {Path.cwd()}")
+    return {"stream_sha256": checksum(read_file(file), 64), "stream_class_order": config.class_order}
 
 
 def _provenance(config: RunConfig, dataset: Dataset, fabric: AnyFabric) -> dict[str, Any]:

@@ -1,16 +1,18 @@
 """The set-up of a run: data, stream, method, devices, memory budget and first records, from its configuration."""
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from importlib.metadata import version
 from typing import Any
 
 import torch
 
+from ssil.benchmark.chosen_stream import chosen_stream
 from ssil.benchmark.config import RunConfig
 from ssil.benchmark.record import Record
 from ssil.benchmark.run_identity import initial_records, recorded_budget, recorded_settings
-from ssil.benchmark.scenario import Stream, build_stream, chosen_order, chosen_sizes
+from ssil.benchmark.scenario import Stream, chosen_order, chosen_sizes
 from ssil.core.errors import UserError
 from ssil.core.files import checksum
 from ssil.core.randomness import Randomness
@@ -77,10 +79,9 @@ def set_up(
     if config.freeze and not config.init:
         raise UserError("freeze: a backbone with random weights is not worth freezing; give --init too")
     init = read_first_weights(find_first_weights(config.init)) if config.init else None
-    dataset = _load_data(config, on_progress)
-    names = dataset.classes
-    order, sizes = chosen_order(config, names, config.seed), chosen_sizes(config, len(names))
-    stream = build_stream(dataset.train, dataset.test, names, order, sizes)
+    whole = load(config, config.threads, on_progress)
+    dataset = validation_split(whole, config.validation, config.seed) if config.validation else whole
+    stream = chosen_stream(config, whole, dataset)
     budget = memory_budget(config, configured.method, stream.tasks[-1].classes.seen)
     fabric = _start_devices(config)
     stream = replace(stream, train=_on_device(stream.train, fabric), test=_on_device(stream.test, fabric))
@@ -161,11 +162,6 @@ def _refuse_other_kinds(branch: ConfiguredMethod, chain: ConfiguredMethod) -> No
             raise UserError(f"{other}, so it can't go on from its models; name another method")
 
 
-def _load_data(config: RunConfig, on_progress: ProgressCallback | None) -> Dataset:
-    dataset = load(config, config.threads, on_progress)
-    return validation_split(dataset, config.validation, config.seed) if config.validation else dataset
-
-
 def _start_devices(config: RunConfig) -> AnyFabric:
     """Start the processes. On "auto" take a GPU if there is one; never Apple's, which lacks float64 and is untested."""
     device = ("cuda" if torch.cuda.is_available() else "cpu") if config.device == "auto" else config.device
@@ -220,6 +216,18 @@ def settings_without_data(config: RunConfig) -> tuple[ConfiguredMethod, dict[str
 def expected_record(config: RunConfig, like: Record) -> tuple[ConfiguredMethod, Record]:
     """Return the method, and the record that a run would start with if its data are those of the record `like`."""
     configured, settings = settings_without_data(config)
+    order, sizes = _expected_classes(config, like)
+    budget = recorded_budget(memory_budget(config, configured.method, sum(sizes)))
+    stated = ["data_fingerprint", "stream_fingerprint"]
+    same = {name: like.config[name] for name in stated if name in like.config}
+    settings |= {"memory": budget, **same}
+    return configured, like.model_copy(update={"config": settings, "class_order": order, "task_sizes": [*sizes]})
+
+
+def _expected_classes(config: RunConfig, like: Record) -> tuple[list[int], Sequence[int]]:
+    """Return the class order and the task sizes of a run on the data of a record; the data decide those of a stream."""
+    if config.stream:
+        return like.class_order, like.task_sizes
     names = dict(zip(like.class_order, like.class_names, strict=False))
     all_named = len(names) == len(like.class_order)  # else some classes stay out, and their names are not known
     order = (
@@ -227,7 +235,4 @@ def expected_record(config: RunConfig, like: Record) -> tuple[ConfiguredMethod, 
         if all_named
         else like.class_order
     )
-    sizes = chosen_sizes(config, len(like.class_order))
-    budget = recorded_budget(memory_budget(config, configured.method, sum(sizes)))
-    settings |= {"memory": budget, "data_fingerprint": like.config["data_fingerprint"]}
-    return configured, like.model_copy(update={"config": settings, "class_order": order, "task_sizes": [*sizes]})
+    return order, chosen_sizes(config, len(like.class_order))

@@ -8,7 +8,7 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
-from math import prod
+from math import isnan, prod
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -124,7 +124,7 @@ def _telling_what_is_kept(out: Path | None, tasks: int) -> Iterator[None]:
 
 def check_finite(predictions: Mapping[str, Predictions], task: Task) -> None:
     """Raise DivergedError if a scorer's scores are infinite or not a number, which finite weights may lead to."""
-    groups = ("score_old", "score_new") if task.classes.old else ("score_new",)
+    groups = ["score_old"] * (task.classes.old > 0) + ["score_new"] * (task.classes.new > 0)
     for name, found in predictions.items():
         for values in (getattr(found, group) for group in (*groups, "confidence")):
             if not (finite := values.isfinite()).all():
@@ -248,10 +248,10 @@ class _TaskRunner:
             classes_seen=task.classes.seen,
             top1=metrics.top1(predictions),
             top5=metrics.top5(predictions),
-            task_top1=metrics.task_top1(predictions, task.classes),
+            task_top1=[None if isnan(top1) else top1 for top1 in metrics.task_top1(predictions, task.classes)],
             confusion=metrics.confusion(predictions, task.classes),
             **metrics.mean_scores(predictions),
-            score_gap=metrics.score_gap(predictions) if task.classes.old else None,
+            score_gap=metrics.score_gap(predictions) if task.classes.old and task.classes.new else None,
             teacher_ratio=ratio,
             memory_counts=list(memory.counts),
             exemplar_bytes=len(memory) * prod(self.setup.context.samples.images.shape),

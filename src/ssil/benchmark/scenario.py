@@ -14,6 +14,7 @@ from torch import Tensor
 from ssil.benchmark.config import StreamSettings
 from ssil.core.classes import ClassTable
 from ssil.core.errors import UserError, did_you_mean
+from ssil.core.files import checksum
 from ssil.core.randomness import Randomness
 from ssil.core.samples import Samples
 from ssil.core.settings import MAX_SHOWN
@@ -39,6 +40,11 @@ class Stream:
     def seen(self, task: Task) -> Tensor:
         """Return the indices of the test samples of all classes that have arrived by this task."""
         return torch.nonzero(self.test.labels < task.classes.seen).flatten()
+
+    @property
+    def fingerprint(self) -> str:
+        """16 hexadecimal digits of a SHA-256 over the training images of each task."""
+        return checksum(b"|".join(task.indices.numpy().tobytes() for task in self.tasks), 16)
 
 
 def class_order(classes: int, random: Randomness) -> list[int]:
@@ -122,13 +128,50 @@ def build_stream(
     """
     _check_order(order, names)
     _check_sizes(sizes, len(names))
-    arrival = torch.empty(len(order), dtype=torch.long)
-    arrival[torch.tensor(order)] = torch.arange(len(order))
-    train, test = (Samples(samples.images, arrival[samples.labels]) for samples in (train, test))
+    train, test = (_by_arrival(samples, order) for samples in (train, test))
     tables = _tables([names[c] for c in order], sizes)
     _check_images(train, test, tables)
     tasks = tuple(Task(table, _block(train.labels, table)) for table in tables)
     return Stream(train, test, tasks, tuple(order))
+
+
+def build_own_stream(
+    train: Samples, test: Samples, names: Sequence[str], order: Sequence[int], pairs: Tensor
+) -> Stream:
+    """Return the stream in which training images arrive in given tasks; a class belongs to the first that has it.
+
+    An image may come in several tasks, a class too, and a task may bring no new class. Images and classes that come in
+    none are left out.
+
+    Args:
+        train: The training samples, labelled as the data set numbers its classes.
+        test: The test samples.
+        names: The names of the classes.
+        order: All classes, in the order in which the new ones of a task are numbered.
+        pairs: Index of a training image and its task, counted from 1: (n, 2).
+
+    Raises:
+        UserError: The pairs do not fit the images, a task or the test of its new classes is empty, or a pair comes
+            twice.
+    """
+    _check_order(order, names)
+    _check_pairs(pairs, len(train))
+    images, tasks = pairs.T
+    count = int(tasks.max())
+    first = torch.full((len(names),), count + 1).scatter_reduce(0, train.labels[images], tasks, "amin")
+    order = sorted(order, key=lambda c: int(first[c]))
+    train, test = (_by_arrival(samples, order) for samples in (train, test))
+    tables = _tables([names[c] for c in order], [int((first == task).sum()) for task in range(1, count + 1)])
+    _check_images(train, test, tables)
+    arriving = (images[tasks == table.task].sort().values for table in tables)
+    return Stream(train, test, tuple(map(Task, tables, arriving)), tuple(order))
+
+
+def _by_arrival(samples: Samples, order: Sequence[int]) -> Samples:
+    """Return the samples with their classes numbered in this order."""
+    arrival = torch.empty(len(order), dtype=torch.long)
+    arrival[torch.tensor(order)] = torch.arange(len(order))
+    return Samples(samples.images, arrival[samples.labels])
 
 
 def _tables(arriving: list[str], sizes: Sequence[int]) -> list[ClassTable]:
@@ -161,6 +204,22 @@ def _check_sizes(sizes: Sequence[int], classes: int) -> None:
         raise UserError(f"task_sizes: {listed} sum to {sum(sizes)}; there are only {classes} classes")
 
 
+def _check_pairs(pairs: Tensor, images: int) -> None:
+    """Raise UserError unless (image, task) pairs are of these images, each once, with tasks 1, 2, ... without a gap."""
+    if not len(pairs):
+        raise UserError("stream: it gives no image a task; give pairs of an image and its task, counted from 1")
+    strange = pairs[(pairs[:, 0] < 0) | (pairs[:, 0] >= images)]
+    if len(strange):
+        raise UserError(f"stream: {int(strange[0, 0])} is no training image; give indices from 0 to {images - 1}")
+    found, counts = pairs.unique(dim=0, return_counts=True)
+    if counts.max() > 1:
+        image, task = found[counts.argmax()].tolist()
+        raise UserError(f"stream: image {image} comes twice in task {task}; give each pair once")
+    tasks = pairs[:, 1].unique().tolist()
+    if wrong := [task for task, wanted in zip(tasks, range(1, len(tasks) + 1), strict=True) if task != wanted]:
+        raise UserError(f"stream: it has a task {wrong[0]}, but not all before it; count tasks from 1, without a gap")
+
+
 def _check_images(train: Samples, test: Samples, tables: Sequence[ClassTable]) -> None:
     last = tables[-1]
     images = torch.bincount(train.labels, minlength=last.seen)[: last.seen]
@@ -168,5 +227,5 @@ def _check_images(train: Samples, test: Samples, tables: Sequence[ClassTable]) -
         name = last.names[int(images.argmin())]
         raise UserError(f"data: class {name!r} has no training images; add some, or leave the class out")
     for table in tables:
-        if not len(_block(test.labels, table)):
+        if table.new and not len(_block(test.labels, table)):
             raise UserError(f"data: no class of task {table.task} has test images; add some, or make its task larger")

@@ -68,9 +68,11 @@ class ClassTable:
     def old_blocks(self, min_size: int = 1) -> tuple[int, ...]:
         """Return the bounds of the old tasks' blocks; consecutive tasks of fewer than `min_size` classes share a block.
 
+        A task that brought no class has no block.
+
         >>> ClassTable(("?",) * 15, (0, 10, 11, 12, 15)).old_blocks(min_size=2)
         (0, 10, 12)
         """
         small = [size < min_size for size in self.sizes[:-1]]
         inner = [bound for bound, pair in zip(self.bounds[1:-2], pairwise(small), strict=True) if not all(pair)]
-        return (0, *inner, self.old)
+        return (0, *sorted({bound for bound in inner if bound < self.old}), self.old)

@@ -102,8 +102,13 @@ def validation_split(dataset: Dataset, fraction: float, seed: int) -> Dataset:
     """Return the training set split in two: a `fraction` of each class takes the place of the test images."""
     if not 0 < fraction < 1:
         raise UserError(f"validate: {fraction} must lie between 0 and 1: it is the fraction of each class to hold out")
-    stay, held = split(dataset.train.labels, fraction, seed, "validation")
+    stay, held = validation_rows(dataset, fraction, seed)
     return replace(dataset, train=select(dataset.train, stay), test=select(dataset.train, held))
+
+
+def validation_rows(dataset: Dataset, fraction: float, seed: int) -> tuple[Tensor, Tensor]:
+    """Return the indices of the training images that stay, and of those that `validation_split` holds out."""
+    return split(dataset.train.labels, fraction, seed, "validation")
 
 
 def imbalanced(dataset: Dataset, least: float, seed: int) -> Dataset:

@@ -52,6 +52,11 @@ class Encoded:
         """Height, width, channels."""
         return self.preprocessing.size, self.preprocessing.size, self.preprocessing.channels
 
+    @property
+    def names(self) -> list[str]:
+        """The path of each image, as its source names it."""
+        return [self.source.names[row] for row in self.rows.tolist()]
+
     def __len__(self) -> int:
         return len(self.rows)
 

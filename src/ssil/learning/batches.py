@@ -35,8 +35,8 @@ class Pool:
 
     @property
     def all(self) -> Tensor:
-        """The indices of the new images, followed by those of the exemplars."""
-        return torch.cat([self.new, self.old])
+        """The indices of the new images, followed by those of the exemplars that have not come again among them."""
+        return torch.cat([self.new, self.old[~torch.isin(self.old, self.new)]])
 
     def of_new_classes(self, old: int) -> dict[int, Tensor]:
         """Return the new images of each class, except for the first `old` classes."""

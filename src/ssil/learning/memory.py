@@ -244,14 +244,15 @@ def update(
 
     Args:
         memory: The memory before the task.
-        arrived: The task's training samples: class -> indices.
+        arrived: The task's training samples: class -> indices. Those that are exemplars already don't count as
+            arrived.
         classes: The class table after the task.
         budget: The number of exemplars of each class.
         select: The rule that selects exemplars among arrived samples.
         renewal: The rule for classes that have exemplars already, given `select`.
     """
     held = memory.exemplars + (_nothing(),) * (classes.seen - len(memory.exemplars))
-    new = [arrived.get(c, _nothing()) for c in range(classes.seen)]
+    new = [_without(arrived.get(c, _nothing()), held[c]) for c in range(classes.seen)]
     quotas = budget.quotas([*map(len, map(torch.cat, zip(held, new, strict=True)))])
     chosen = Memory(tuple(map(renewal(select), range(classes.seen), held, new, quotas)))
     return Memory(chosen.exemplars, carried(memory.stored, memory.indices, chosen.indices))
@@ -273,6 +274,11 @@ def carried(stored: Mapping[str, Tensor], before: Tensor, after: Tensor) -> dict
 def with_empty_row(values: Tensor) -> Tensor:
     """Return stored values with a last row of NaN, which stands for nothing."""
     return torch.cat([values, values.new_full((1, *values.shape[1:]), torch.nan)])
+
+
+def _without(indices: Tensor, held: Tensor) -> Tensor:
+    """Return the indices that are not held."""
+    return indices[~torch.isin(indices, held)]
 
 
 def _nothing() -> Tensor:

@@ -124,22 +124,21 @@ def latest_share(teacher_ratio: Sequence[float]) -> float:
 
 
 class MeanScores(TypedDict):
-    """Means over all images and the classes of a group; None if there is no old class."""
+    """Means over all images and the classes of a group; None if there is no class in it."""
 
     score_old: float | None
-    score_new: float
+    score_new: float | None
     softmax_old: float | None
-    softmax_new: float
+    softmax_new: float | None
 
 
 def mean_scores(predictions: Predictions) -> MeanScores:
     """The mean score and the mean probability of old and of new classes, over all images (Fig. 6 a-c)."""
-    score_old, softmax_old = _mean(predictions.score_old), _mean(predictions.softmax_old)
     return {
-        "score_old": None if isnan(score_old) else score_old,
-        "score_new": _mean(predictions.score_new),
-        "softmax_old": None if isnan(softmax_old) else softmax_old,
-        "softmax_new": _mean(predictions.softmax_new),
+        "score_old": _known(_mean(predictions.score_old)),
+        "score_new": _known(_mean(predictions.score_new)),
+        "softmax_old": _known(_mean(predictions.softmax_old)),
+        "softmax_new": _known(_mean(predictions.softmax_new)),
     }
 
 
@@ -158,20 +157,25 @@ def average(values: Sequence[float]) -> float:
     return fmean(values)
 
 
-def forgetting(history: Sequence[Sequence[float]]) -> float:
+def forgetting(history: Sequence[Sequence[float | None]]) -> float:
     """The mean over the tasks s before the last of (best accuracy on s before the last task) - (final accuracy on s).
 
-    `history` holds `task_top1` after each task.
+    `history` holds `task_top1` after each task; tasks of which it has None, since they brought no class, don't count.
 
     >>> forgetting([[90.0], [70.0, 80.0], [60.0, 85.0, 90.0]])
     12.5
     """
-    *earlier, final = history
-    drops = [max(after[s] for after in earlier[s:]) - final[s] for s in range(len(earlier))]
+    drops = [max(before) - final for *before, final in _courses(history) if before]
     return fmean(drops) if drops else 0.0
 
 
-def backward_transfer(history: Sequence[Sequence[float]]) -> float:
+def _courses(history: Sequence[Sequence[float | None]]) -> list[list[float]]:
+    """Return for each task that brought a class the accuracy on it after it, after the next task, and so on."""
+    courses = [[after[s] for after in history[s:]] for s in range(len(history))]
+    return [[top1 for top1 in course if top1 is not None] for course in courses if None not in course]
+
+
+def backward_transfer(history: Sequence[Sequence[float | None]]) -> float:
     """The mean over the tasks s before the last of (final accuracy on s) - (accuracy on s right after task s).
 
     `history` holds `task_top1` after each task. Below zero, accuracy on earlier tasks has been lost.
@@ -179,8 +183,7 @@ def backward_transfer(history: Sequence[Sequence[float]]) -> float:
     >>> backward_transfer([[90.0], [70.0, 80.0], [60.0, 85.0, 90.0]])
     -12.5
     """
-    final = history[-1]
-    gains = [final[s] - after[s] for s, after in enumerate(history[:-1])]
+    gains = [course[-1] - course[0] for course in _courses(history) if len(course) > 1]
     return fmean(gains) if gains else 0.0
 
 
@@ -216,6 +219,10 @@ def _evaluation(predictions: Predictions, classes: ClassTable) -> Evaluation:
         calibration_error(predictions),
         score_gap(predictions),
     )
+
+
+def _known(value: float) -> float | None:
+    return None if isnan(value) else value
 
 
 def _percent(hits: Tensor) -> float:

@@ -19,8 +19,14 @@ SHADES: Final = ("#f5f9fd", "#c6dbef", "#6baed6", "#2171b5", "#08306b")
 def accuracy_by_task(variant: Variant) -> go.Figure:
     """Draw top-1 on the classes of each task after each task, means over seeds."""
     history = zip(*([task.task_top1 for task in record.tasks] for record in variant.records), strict=True)
-    cells = [[average(values) for values in zip(*rows, strict=True)] for rows in history]
+    cells = [[_known_average(values) for values in zip(*rows, strict=True)] for rows in history]
     return _task_map(cells, "of task", "after task")
+
+
+def _known_average(values: Sequence[float | None]) -> float | None:
+    """Return the mean of the known values; None if there is none, as for a task that brought no class."""
+    known = [value for value in values if value is not None]
+    return average(known) if known else None
 
 
 def task_confusion(variant: Variant) -> go.Figure:
@@ -34,11 +40,14 @@ def teacher_predictions(variant: Variant) -> go.Figure:
     return _task_map([row.tolist() for row in teacher_shares(variant.records)], "seen as task", "new task", first=2)
 
 
-def _task_map(cells: Sequence[Sequence[float]], x: str, y: str, first: int = 1) -> go.Figure:
+def _task_map(cells: Sequence[Sequence[float | None]], x: str, y: str, first: int = 1) -> go.Figure:
     """Draw percentages by task; rows are numbered from `first`, and may be shorter than the longest one."""
     columns = max(map(len, cells))
     trace = _heat_map(
-        z=[[*(round(value, 1) for value in row), *[None] * (columns - len(row))] for row in cells],
+        z=[
+            [*(value if value is None else round(value, 1) for value in row), *[None] * (columns - len(row))]
+            for row in cells
+        ],
         x=list(range(1, columns + 1)),
         y=list(range(first, first + len(cells))),
         zmin=0,

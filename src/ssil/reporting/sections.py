@@ -6,7 +6,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from ssil.benchmark.record import Record, TaskRecord, summarise
-from ssil.benchmark.results import Estimate, Run, differences, estimate, variants
+from ssil.benchmark.results import Estimate, Run, differences, estimate, recorded_sizes, variants
 from ssil.data.data_settings import DataSettings
 from ssil.reporting.figures.bias import confusion_counts
 from ssil.reporting.figures.lines import over_seeds
@@ -130,14 +130,17 @@ def _stream(record: Record) -> tuple[object, ...]:
     config, held = record.config, record.config.get("validation", 0)
     same = "dataset" if held else "data_fingerprint"  # each seed holds out other images
     data = config.get(same, config["dataset"])
-    return data, tuple(record.task_sizes), held
+    stream = [repr(config.get(name)) for name in ("stream", "stream_sha256", "stream_settings")]
+    return data, recorded_sizes(record), held, *stream
 
 
 def _title(record: Record) -> str:
     sizes, held = record.task_sizes, record.config.get("validation", 0)
-    base = f", {sizes[0]} of them in the first" if sizes[0] > max(sizes[1:], default=sizes[0]) + 1 else ""
+    large = sizes[0] > max(sizes[1:], default=sizes[0]) + 1 and "stream" not in record.config  # where a seed decides it
+    base = f", {sizes[0]} of them in the first" if large else ""
     tested = f", tested on {100 * held:g} % of the training images" if held else ""
-    return f"{record.config['dataset']}: {sum(sizes)} classes in {len(sizes)} tasks{base}{tested}"
+    stream = f", {record.config['stream']}" if "stream" in record.config else ""
+    return f"{record.config['dataset']}: {sum(sizes)} classes in {len(sizes)} tasks{base}{stream}{tested}"
 
 
 def _section(title: str, runs: Sequence[Run]) -> Section:

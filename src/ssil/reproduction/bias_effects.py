@@ -48,7 +48,7 @@ def score_gaps(record: Record) -> list[float]:
 
 def softmax_ratios(record: Record) -> list[float]:
     """Return the mean probability of a new class over that of an old one (Fig. 6 c), from t = 2."""
-    return [_ratio(task.softmax_new, task.softmax_old or 0.0) for task in record.tasks[1:]]
+    return [_ratio(task.softmax_new or 0.0, task.softmax_old or 0.0) for task in record.tasks[1:]]
 
 
 def newest_ratios(record: Record) -> list[float]:
