@@ -116,6 +116,16 @@ def test_predictions_come_back_as_they_were(tmp_path: Path) -> None:
     assert [file.name for file in (tmp_path / "arrays").iterdir()] == ["task-07.safetensors"]
 
 
+def test_predictions_of_older_versions_lack_the_best_class_of_the_task(tmp_path: Path) -> None:
+    older = {part.name: torch.ones(3) for part in fields(Predictions) if part.name != "within_task"}
+    write_predictions(tmp_path, 1, Predictions(**older))
+    assert read_predictions(tmp_path, 1).within_task is None
+    tasks = [{name: value for name, value in task.items() if name != "task_aware_top1"} for task in golden()["tasks"]]
+    assert [task.task_aware_top1 for task in read_record(stored(tmp_path, golden() | {"tasks": tasks})).tasks] == [
+        None
+    ] * 3
+
+
 def test_a_deeply_nested_record_is_refused_in_one_line(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"^record: .*record\.json can't be read .*; restore it") as refused:
         read_record(stored(tmp_path, "[" * 100_000))

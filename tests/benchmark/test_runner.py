@@ -43,6 +43,8 @@ def test_the_record_tells_the_stream(finished: tuple[Path, Record]) -> None:
     assert [task.task for task in record.tasks] == [1, 2, 3]
     assert [task.classes_seen for task in record.tasks] == [2, 4, 6]
     assert [len(task.task_top1) for task in record.tasks] == [1, 2, 3]
+    assert record.tasks[0].task_aware_top1 == record.tasks[0].top1
+    assert all((task.task_aware_top1 or 0.0) >= task.top1 for task in record.tasks)
     assert [sum(map(sum, task.confusion)) for task in record.tasks] == [8, 16, 24]
     assert record.tasks[1].memory_counts == [2, 2, 2, 2]
     assert record.tasks[2].memory_counts == [2, 2, 1, 1, 1, 1]

@@ -1,8 +1,11 @@
 import math
 from dataclasses import fields, replace
+from itertools import accumulate, pairwise
 
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from torch import Tensor
 
 import tiny_runs
@@ -10,7 +13,7 @@ from ssil.benchmark.run_setup import RunSetup, set_up
 from ssil.core.classes import ClassTable
 from ssil.core.samples import Samples
 from ssil.learning import execution
-from ssil.learning.evaluation import _summary, feature_lookup, predict, teacher_ratios
+from ssil.learning.evaluation import _summary, best_within_task, feature_lookup, predict, teacher_ratios
 from ssil.learning.metrics import Predictions
 from ssil.learning.model_state import initial_network
 from ssil.learning.snapshot import Scorer, Snapshot
@@ -69,11 +72,11 @@ def test_mean_chances_add_up_to_one(plan: RunSetup) -> None:
     torch.testing.assert_close(total, torch.ones_like(total))
 
 
-def test_labels_are_only_copied(plan: RunSetup) -> None:
+def test_labels_are_only_copied_and_tell_the_task(plan: RunSetup) -> None:
     snapshot, test = untrained(plan, 2), plan.stream.test
     blind = Samples(test.images, torch.zeros_like(test.labels))
     told, guessed = (predict(snapshot, torch.arange(28), samples, plan.context)["main"] for samples in (test, blind))
-    assert equal(replace(told, labels=blind.labels), guessed)
+    assert equal(replace(told, labels=blind.labels, within_task=guessed.within_task), guessed)
 
 
 def test_the_size_of_the_batches_does_not_matter(plan: RunSetup, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -150,3 +153,31 @@ def test_the_spread_is_that_of_scores_within_their_group() -> None:
     assert spread.tolist() == pytest.approx([math.sqrt(sum(d * d for d in distances) / 5), 0.0])
     *_, first = _summary(Scorer(), scores[:, 3:], old=0)
     assert first.tolist() == pytest.approx([math.sqrt(26 / 3), 0.0])
+
+
+def literal_best_within_task(scores: list[float], label: int, tasks: list[list[int]]) -> int:
+    """The class of the highest score in the task that has the label, the first if several have it."""
+    if not (found := [classes for classes in tasks if label in classes]):
+        return -1
+    (own,) = found
+    best = own[0]
+    for c in own[1:]:
+        if scores[c] > scores[best]:
+            best = c
+    return best
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(st.integers(0, 4), min_size=1, max_size=4), st.integers(0, 99))
+def test_the_best_class_of_the_own_task_by_its_literal_form(sizes: list[int], seed: int) -> None:
+    """Also with tasks that brought no class, and with classes that a scorer rules out."""
+    sizes = [1 + sizes[0], *sizes[1:]]
+    bounds = (0, *accumulate(sizes))
+    generator = torch.Generator().manual_seed(seed)
+    scores = torch.randn(20, bounds[-1], generator=generator).round(decimals=1)
+    scores[torch.rand(scores.shape, generator=generator) < 0.2] = -torch.inf
+    labels = torch.randint(bounds[-1] + 1, (20,), generator=generator)
+    tasks = [list(range(*pair)) for pair in pairwise(bounds)]
+    found = best_within_task(scores, labels, ClassTable(("?",) * bounds[-1], bounds))
+    expected = [literal_best_within_task(*pair, tasks) for pair in zip(scores.tolist(), labels.tolist(), strict=True)]
+    assert found.tolist() == expected

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from ssil.benchmark.results import bootstrap
 from ssil.core.classes import ClassTable
+from ssil.learning.evaluation import best_within_task
 from ssil.learning.metrics import (
     Predictions,
     average,
@@ -24,6 +25,7 @@ from ssil.learning.metrics import (
     mean_scores,
     newest_share,
     score_gap,
+    task_aware_top1,
     task_top1,
     top1,
     top5,
@@ -254,3 +256,21 @@ def test_results_are_json() -> None:
     found, classes = guesses([3, 7], seed=0)
     results = [top1(found), top5(found), task_top1(found, classes), confusion(found, classes), mean_scores(found)]
     assert json.loads(json.dumps(results, allow_nan=False)) == results
+
+
+@some
+@given(streams, st.integers(0, 99))
+def test_knowing_the_task_never_lowers_the_accuracy(sizes: list[int], seed: int) -> None:
+    """With a single task it is top-1; with tasks of one class each, 100 %."""
+    classes, generator = table(*sizes), torch.Generator().manual_seed(seed)
+    labels = torch.randint(classes.seen, (30,), generator=generator)
+    scores = torch.randn(30, classes.seen, generator=generator)
+    found = replace(predictions(labels, scores, classes), within_task=best_within_task(scores, labels, classes))
+    known = task_aware_top1(found)
+    assert known is not None
+    assert known >= top1(found)
+    if len(sizes) == 1:
+        assert known == top1(found)
+    if max(sizes) == 1:
+        assert known == 100
+    assert task_aware_top1(predictions(labels, scores, classes)) is None

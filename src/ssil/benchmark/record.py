@@ -58,6 +58,7 @@ class TaskRecord(_Part):
     images_per_second: float
     peak_memory_mb: float
     stored_bytes: int = 0
+    task_aware_top1: float | None = None
 
     @property
     def kept_bytes(self) -> int | None:
@@ -236,7 +237,8 @@ def _arrays(folder: Path, task: int) -> Path:
 def write_predictions(folder: Path, task: int, predictions: Predictions) -> None:
     """Write the predictions after a task, one row per test image."""
     tensors = {part.name: getattr(predictions, part.name) for part in fields(predictions)}
-    write_checked(_arrays(folder, task), pack(tensors))
+    known = {name: tensor for name, tensor in tensors.items() if tensor is not None}
+    write_checked(_arrays(folder, task), pack(known))
 
 
 def has_predictions(folder: str | Path, task: int) -> bool:

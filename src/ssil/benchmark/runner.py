@@ -248,6 +248,7 @@ class _TaskRunner:
             classes_seen=task.classes.seen,
             top1=metrics.top1(predictions),
             top5=metrics.top5(predictions),
+            task_aware_top1=metrics.task_aware_top1(predictions),
             task_top1=[None if isnan(top1) else top1 for top1 in metrics.task_top1(predictions, task.classes)],
             confusion=metrics.confusion(predictions, task.classes),
             **metrics.mean_scores(predictions),

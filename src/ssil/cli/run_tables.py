@@ -40,7 +40,7 @@ def summary_line(record: Record) -> str:
 
 def task_line(record: Record) -> str:
     """Return the results after the last finished task in one line."""
-    task, classes, top1, top5, share, time, speed = _task_cells(record.tasks[-1], len(record.task_sizes))
+    task, classes, top1, top5, _, share, time, speed = _task_cells(record.tasks[-1], len(record.task_sizes))
     accuracies = f"top-1 {top1}, top-5 {top5}, on the newest task {share}"
     return f"task {task}, {classes} classes: {accuracies}, {time}, {speed} images/s"
 
@@ -48,9 +48,10 @@ def task_line(record: Record) -> str:
 def task_table(record: Record, last: int | None = None) -> Table:
     """Return a table with one row per task, or only for the `last` ones.
 
-    Columns: accuracies over all classes seen, share of the predictions that name the newest task, time, speed.
+    Columns: accuracies over all classes seen, top-1 where an image's task is known, share of the predictions that name
+    the newest task, time, speed.
     """
-    rows = table("task", "classes", "top-1", "top-5", "on newest task", "time", "images/s")
+    rows = table("task", "classes", "top-1", "top-5", "task known", "on newest task", "time", "images/s")
     for task in record.tasks[-last:] if last else record.tasks:
         rows.add_row(*_task_cells(task, len(record.task_sizes)))
     return rows
@@ -60,7 +61,8 @@ def _task_cells(task: TaskRecord, tasks: int) -> Iterable[str]:
     share = f"{newest_share(task.confusion):.1f} %" if task.task > 1 else "-"
     accuracies = f"{task.top1:.2f}", f"{task.top5:.2f}"
     cost = duration(task.seconds), f"{task.images_per_second:.0f}"
-    return f"{task.task}/{tasks}", str(task.classes_seen), *accuracies, share, *cost
+    known = "-" if task.task_aware_top1 is None else f"{task.task_aware_top1:.2f}"
+    return f"{task.task}/{tasks}", str(task.classes_seen), *accuracies, known, share, *cost
 
 
 def run_table(records: Mapping[str, Record]) -> Table:

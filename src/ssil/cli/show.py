@@ -28,6 +28,7 @@ app = App(
 )
 
 LEGEND = """top-1, top-5: accuracy over all classes seen in %, averaged over the tasks
+task known: top-1 where the best class is sought in the image's own task alone
 last: top-1 after the last task; newest: share of predictions on the newest task
 forgets: by how many points a task falls below its best accuracy, on average
 MB: of model, exemplars and what is stored with them, after the last task

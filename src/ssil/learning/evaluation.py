@@ -21,19 +21,37 @@ TOP = 5
 def predict(snapshot: Snapshot, indices: Tensor, samples: Samples, context: ExecutionContext) -> dict[str, Predictions]:
     """Return the predictions of each scorer for some of the samples, over all seen classes.
 
-    The samples' labels are copied into the result, and not used otherwise.
+    The samples' labels are copied into the result, and tell which task an image belongs to for `within_task`; nothing
+    else depends on them.
     """
     parts: dict[str, list[tuple[Tensor, ...]]] = {name: [] for name in snapshot.scorers}
     for batch, output in context.batched_outputs(snapshot.network, local_share(context.fabric, indices), samples):
         for name, scorer in snapshot.scorers.items():
-            summary = _summary(scorer, snapshot.scores(output, name), snapshot.classes.old)
-            parts[name].append((samples.labels[batch], *summary))
+            scores, labels = snapshot.scores(output, name), samples.labels[batch]
+            within = best_within_task(scores, labels, snapshot.classes)
+            parts[name].append((labels, *_summary(scorer, scores, snapshot.classes.old), within))
     return {
         name: Predictions(
             *(gather(context.fabric, torch.cat(column), len(indices)).cpu() for column in zip(*rows, strict=True))
         )
         for name, rows in parts.items()
     }
+
+
+def best_within_task(scores: Tensor, labels: Tensor, classes: ClassTable) -> Tensor:
+    """Return for each image the class of the highest score among those of its own task, as if the task were known.
+
+    It is -1 for an image of a class that is not in the table.
+
+    >>> table = ClassTable(("ant", "bee", "cat", "dog"), (0, 2, 4))
+    >>> best_within_task(torch.tensor([[1.0, 2.0, 9.0, 8.0]] * 2), torch.tensor([0, 3]), table)
+    tensor([1, 2])
+    """
+    task_of, labels = classes.task_of().to(scores.device), labels.to(scores.device)
+    other_task = task_of[labels.clamp(max=classes.seen - 1)].unsqueeze(1) != task_of
+    finite = scores.clamp(min=torch.finfo(scores.dtype).min)  # a class that a scorer has ruled out is of the task still
+    best = finite.masked_fill(other_task, -torch.inf).argmax(1)
+    return torch.where(labels < classes.seen, best, -1)
 
 
 def summarise(scorer: Scorer, scores: Tensor, labels: Tensor, old: int) -> Predictions:

@@ -33,6 +33,8 @@ class Predictions:
     """(N,) mean probability of the new classes"""
     score_spread: Tensor
     """(N,) root mean square over the classes of (score - mean score of its group, old or new); nan if unknown"""
+    within_task: Tensor | None = None
+    """(N,) the class of the highest score among those of the true class's task; None if unknown"""
 
     @property
     def correct(self) -> Tensor:
@@ -60,6 +62,16 @@ def task_top1(predictions: Predictions, classes: ClassTable) -> list[float]:
     """
     task = classes.task_of()[predictions.labels]
     return [_percent(predictions.correct[task == s]) for s in range(classes.task)]
+
+
+def task_aware_top1(predictions: Predictions) -> float | None:
+    """Task-aware top-1 accuracy: the best class is taken over the classes of the image's own task, which is told.
+
+    It is that of task-incremental learning, never below `top1`. None if the predictions do not have it.
+    """
+    if predictions.within_task is None:
+        return None
+    return _percent(predictions.within_task == predictions.labels)
 
 
 def class_top1(predictions: Predictions, classes: ClassTable) -> list[float]:

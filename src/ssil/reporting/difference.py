@@ -13,7 +13,15 @@ from ssil.benchmark.results import Run, bootstrap, differences
 from ssil.learning.metrics import Predictions
 from ssil.reporting.headline_table import COLUMNS
 
-COST: Final = {"seconds", "seconds_by_phase", "images_per_second", "peak_memory_mb", "score_gap", "gradient_steps"}
+COST: Final = {
+    "seconds",
+    "seconds_by_phase",
+    "images_per_second",
+    "peak_memory_mb",
+    "score_gap",
+    "gradient_steps",
+    "task_aware_top1",
+}
 """Fields that may differ between equal runs: cost, and what records of earlier versions lack."""
 
 PLACE: Final = ("ssil", "commit", "python", "torch", "platform", "device", "devices", "threads")

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from itertools import takewhile
 from math import isnan, nan
+from statistics import fmean
 from typing import Final, Literal, NamedTuple
 
 from ssil.benchmark.record import Record, TaskRecord, summarise
@@ -29,6 +30,7 @@ COLUMNS: Final = {
     "average_top1": Column("average top-1", lambda run: summarise(run.tasks).average_top1, "highest"),
     "average_top5": Column("average top-5", lambda run: summarise(run.tasks).average_top5, "highest"),
     "last_top1": Column("last top-1", lambda run: run.tasks[-1].top1, "highest"),
+    "task_aware_top1": Column("task known", lambda run: task_aware(run), "highest"),
     "forgetting": Column("forgetting", lambda run: summarise(run.tasks).forgetting, "lowest"),
     "newest_share": Column("on the newest task", lambda run: newest_share(run.tasks[-1].confusion), "fair"),
     "mb_kept": Column("MB kept", lambda run: kept_megabytes(run.tasks[-1]), None, 2),
@@ -46,6 +48,11 @@ def _steps(run: Record) -> float:
     """Return the gradient steps; nan if they were not counted."""
     steps = summarise(run.tasks).gradient_steps
     return nan if steps is None else steps
+
+
+def task_aware(run: Record) -> float:
+    """Return top-1 where the task is known, averaged over the tasks; nan if an older record does not have it."""
+    return fmean(nan if task.task_aware_top1 is None else task.task_aware_top1 for task in run.tasks)
 
 
 def kept_megabytes(task: TaskRecord) -> float:
@@ -135,7 +142,8 @@ def _best(variants: Sequence[Variant], column: Column) -> list[int]:
     """Return the rows with the best number, rounded as shown; none if there is no best, or no two variants compete."""
     if column.best is None:
         return []
-    means = {row: round(one.over(column.value).mean, column.digits) for row, one in enumerate(variants) if one.ranked}
+    found = {row: one.over(column.value).mean for row, one in enumerate(variants) if one.ranked}
+    means = {row: round(mean, column.digits) for row, mean in found.items() if not isnan(mean)}
     if len(means) < 2:
         return []
     fair = fair_share(next(one for one in variants if one.ranked).confusion)
