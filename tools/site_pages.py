@@ -1,8 +1,8 @@
 """Pages of the documentation site that are made from other files; mkdocs calls the functions `on_...`.
 
-A page of each method comes from the registry, the page of the interface from `ssil.__all__`, and a line
-`<!-- section: README.md "Compare" -->` is replaced by that section of the README or of CONTRIBUTING.md. So nothing is
-written twice, and the site can't lag behind.
+A page of each method comes from the registry, the page of the interface from `ssil.__all__`, pages of notebooks from
+`notebooks/`, and a line `<!-- section: README.md "Compare" -->` is replaced by that section of the README or of
+CONTRIBUTING.md. So nothing is written twice, and the site can't lag behind.
 """
 
 import inspect
@@ -17,6 +17,7 @@ from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
 import ssil
+from notebook_pages import notebook_pages
 from ssil.core.classes import ClassTable
 from ssil.learning.method import Method, Phase, Stage
 from ssil.learning.method_facts import default_text, described, needs_of, needs_text, settings_by_profile, type_text
@@ -30,6 +31,8 @@ FROZEN = ("ncm", "slda", "fecam", "ranpac")
 """Methods that train nothing, and need a pretrained network."""
 OUTSIDE = {"README.md": "index.md", "CONTRIBUTING.md": "own-method.md", "CHANGELOG.md": "index.md"}
 """Files outside docs/ that pages link to, and the pages with their content."""
+NavItem = str | dict[str, str]
+"""A page, a folder of pages, or a page with a title."""
 
 
 def section(text: str, title: str) -> str:
@@ -83,9 +86,11 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
     return config
 
 
-def _expanded(pages: str | list[str]) -> list[str]:
+def _expanded(pages: str | list[NavItem]) -> list[NavItem]:
     asked = [pages] if isinstance(pages, str) else pages
-    return [page for one in asked for page in (folder_pages(one) if one.endswith("/") else [one])]
+    return [
+        page for one in asked for page in (folder_pages(one) if isinstance(one, str) and one.endswith("/") else [one])
+    ]
 
 
 def folder_pages(folder: str) -> list[str]:
@@ -97,8 +102,8 @@ def folder_pages(folder: str) -> list[str]:
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Add the generated pages."""
-    for path, text in generated_pages().items():
-        files.append(File.generated(config, path, content=text))
+    for path, content in {**generated_pages(), **notebook_pages()}.items():
+        files.append(File.generated(config, path, content=content))
     return files
 
 

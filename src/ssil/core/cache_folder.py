@@ -3,9 +3,9 @@
 import os
 from pathlib import Path
 
-import pooch
+import platformdirs
 
 
 def cache_dir() -> Path:
     """Return $SSIL_CACHE, or else the platform's cache folder."""
-    return Path(os.environ.get("SSIL_CACHE") or pooch.os_cache("ssil"))
+    return Path(os.environ.get("SSIL_CACHE") or platformdirs.user_cache_dir("ssil"))

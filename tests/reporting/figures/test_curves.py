@@ -2,7 +2,7 @@
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.collections import FillBetweenPolyCollection
+from matplotlib.collections import PolyCollection
 
 from figure_records import record
 from ssil.reporting.figures.curves import accuracy_curves, accuracy_grid, branch_curves
@@ -30,7 +30,7 @@ def test_seeds_make_a_mean_and_a_band() -> None:
     (axes,) = figure.axes
     assert np.array_equal(axes.lines[0].get_xydata(), [[2, 97]])
     (band,) = axes.collections
-    assert isinstance(band, FillBetweenPolyCollection)
+    assert isinstance(band, PolyCollection)
     assert set(np.asarray(band.get_paths()[0].vertices)[:, 1]) == {95, 99}
     assert _legend(axes)[-1] == "deviation over 3 seeds"
 

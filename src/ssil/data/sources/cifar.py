@@ -9,7 +9,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import numpy as np
-import pooch
 import torch
 
 from ssil.core.errors import UserError
@@ -118,6 +117,8 @@ def _folder(version: CifarVersion, root: Path) -> Path:
 
 def _archive(version: CifarVersion, root: Path) -> Path:
     """Return the path of the archive, downloaded if it is missing; raise UserError if its checksum is wrong."""
+    import pooch  # which warns in notebooks without widgets
+
     archive, url, md5 = root / version.archive, version.url, version.md5
     if archive.exists():
         if pooch.file_hash(str(archive), alg="md5") != md5:
