@@ -3,7 +3,8 @@
 The model is made for it: EfficientNet-Lite0 with 10 classes at 224 pixels. Clients are threads of another process, each
 with one connection, each request has one JPEG of 256 pixels. The bare network predicts the same image, decoded and
 resized once, one at a time, as fast as it can. Both are measured in turns, so that what else the machine does is the
-same for both. During the last turn the current version changes twice.
+same for both. During the last turn the current version changes twice. The last columns are the processor's time per
+request of the server, and per image of the network alone: they hardly depend on what else the machine does.
 
     python benchmarks/serve.py [--seconds 10] [--turns 3]
 """
@@ -13,6 +14,7 @@ import multiprocessing
 import os
 import re
 import signal
+import socket
 import statistics
 import subprocess
 import sys
@@ -24,7 +26,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-import httpx2
 import numpy as np
 import simplejpeg
 
@@ -56,24 +57,49 @@ def make_model(root: Path) -> Path:
 
 
 @contextmanager
-def served(model: Path) -> Iterator[tuple[str, str]]:
+def served(model: Path) -> Iterator[tuple[str, str, int]]:
     words = [sys.executable, "-m", "ssil", "serve", str(model), "--port", "0"]
     with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as process:
         found = re.search(r"(http://\S+:\d+)/enter\?token=(\S+)", process.stdout.readline() if process.stdout else "")
         assert found
-        yield found[1], found[2]
+        yield found[1], found[2], process.pid
         process.send_signal(signal.SIGTERM)
 
 
+def request_bytes(address: str, token: str, data: bytes) -> bytes:
+    """A whole request, as `curl -F images=@a.jpg` sends it."""
+    head = (
+        '--edge\r\nContent-Disposition: form-data; name="images"; filename="a.jpg"\r\nContent-Type: image/jpeg\r\n\r\n'
+    )
+    body = head.encode() + data + b"\r\n--edge--\r\n"
+    lines = [
+        "POST /predict HTTP/1.1",
+        f"Host: {address.removeprefix('http://')}",
+        f"Authorization: Bearer {token}",
+        "Content-Type: multipart/form-data; boundary=edge",
+        f"Content-Length: {len(body)}",
+    ]
+    return "\r\n".join([*lines, "", ""]).encode() + body
+
+
 def ask(address: str, token: str, data: bytes, until: float) -> list[float]:
-    """Send requests one after the other; return the seconds of each, negative if it failed."""
-    found = []
-    with httpx2.Client(base_url=address, headers={"authorization": f"Bearer {token}"}, timeout=60) as client:
+    """Send requests one after the other; return the seconds of each, negative if it failed.
+
+    The connection is a bare socket: a client in Python would take more of the two cores than the server's own work.
+    """
+    found, (host, port) = list[float](), address.removeprefix("http://").split(":")
+    message = request_bytes(address, token, data)
+    with socket.create_connection((host, int(port)), 60) as connection, connection.makefile("rb") as answers:
         while time.monotonic() < until:
             started = time.monotonic()
-            answer = client.post("/predict", files={"images": ("a.jpg", data)})
+            connection.sendall(message)
+            good = answers.readline().startswith(b"HTTP/1.1 200")
+            length = 0
+            while (line := answers.readline().strip().lower()) != b"":
+                length = int(line.rpartition(b":")[2]) if line.startswith(b"content-length:") else length
+            good &= b'"error":null' in answers.read(length)
             seconds = time.monotonic() - started
-            found.append(seconds if answer.status_code == 200 else -seconds)
+            found.append(seconds if good else -seconds)
     return found
 
 
@@ -84,14 +110,25 @@ def load(address: str, token: str, data: bytes, clients: int, seconds: float) ->
         return [one for client in asked for one in client.result()]
 
 
-def bare(model: Path, data: bytes, seconds: float) -> float:
-    """Return the images per second of the network alone."""
+def processor_seconds(process: int) -> float:
+    """The time that a process has computed, on Linux."""
+    fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def bare(model: Path, data: bytes, seconds: float) -> tuple[float, float]:
+    """Return the images per second of the network alone, and the processor's milliseconds of each."""
     predictor = load_predictor(model)
-    views, count, started = read_view(data, predictor.preprocessing)[None], 0, time.monotonic()
+    views, count, started, before = (
+        read_view(data, predictor.preprocessing)[None],
+        0,
+        time.monotonic(),
+        time.process_time(),
+    )
     while time.monotonic() - started < seconds:
         list(predictor.predict(["a"], views, 5))
         count += 1
-    return count / (time.monotonic() - started)
+    return count / (time.monotonic() - started), 1000 * (time.process_time() - before) / count
 
 
 def change_versions(model: Path, seconds: float) -> None:
@@ -101,26 +138,49 @@ def change_versions(model: Path, seconds: float) -> None:
         VersionedDirectory(model).point_to(1)
 
 
+class Turns:
+    """What was measured with one number of clients."""
+
+    def __init__(self) -> None:
+        self.times, self.rates, self.alone = list[float](), list[float](), list[float]()
+        self.costs, self.costs_alone = list[float](), list[float]()
+
+    def add(self, times: list[float], seconds: float, cost: float, alone: tuple[float, float]) -> None:
+        """Add a turn: the times of its requests, and what the server and the bare network took."""
+        self.times += times
+        self.rates.append(len(times) / seconds)
+        self.costs.append(1000 * cost / len(times))
+        self.alone.append(alone[0])
+        self.costs_alone.append(alone[1])
+
+    def line(self, clients: int) -> str:
+        """Return the medians of all turns."""
+        failed, late = sum(one < 0 for one in self.times), np.quantile(np.abs(self.times), [0.5, 0.99]) * 1000
+        ratios = [one / other for one, other in zip(self.rates, self.alone, strict=True)]
+        shown = f"{statistics.median(ratios):.2f} ({', '.join(f'{one:.2f}' for one in ratios)})"
+        costs = statistics.median(self.costs), statistics.median(self.costs_alone)
+        rates = f"{clients:7d}  {statistics.median(self.rates):10.1f}  {late[0]:6.0f}  {late[1]:6.0f}  {failed:6d}"
+        alone = f"{statistics.median(self.alone):13.1f}  {shown:24s}"
+        return f"{rates}  {alone}  {costs[0]:6.1f} {costs[1]:6.1f}  {costs[1] / costs[0]:.2f}"
+
+
 def measure(model: Path, seconds: float, turns: int) -> None:
     data = photo(0, 99)
-    with served(model) as (address, token), multiprocessing.get_context("spawn").Pool(1) as other:
+    with served(model) as (address, token, process), multiprocessing.get_context("spawn").Pool(1) as other:
         other.apply(load, (address, token, data, 1, 1.0))  # both are warm
-        print("clients  requests/s  p50 ms  p99 ms  failed  bare images/s  ratio (by turn)")
+        print(
+            "clients  requests/s  p50 ms  p99 ms  failed  bare images/s  ratio (by turn)           CPU ms, bare, ratio"
+        )
         for clients in CLIENTS:
-            ratios, times, rates, alone = list[float](), list[float](), list[float](), list[float]()
+            found = Turns()
             for turn in range(turns):
                 if turn == turns - 1:
                     threading.Thread(target=change_versions, args=(model, seconds), daemon=True).start()
-                found = other.apply(load, (address, token, data, clients, seconds))
-                rates.append(len(found) / seconds)
-                alone.append(bare(model, data, seconds))
-                ratios.append(rates[-1] / alone[-1])
-                times += found
-            failed, good = sum(one < 0 for one in times), [abs(one) for one in times]
-            middle, late = (1000 * float(np.quantile(good, share)) for share in (0.5, 0.99))
-            shown = f"{statistics.median(ratios):.2f} ({', '.join(f'{one:.2f}' for one in ratios)})"
-            print(f"{clients:7d}  {statistics.median(rates):10.1f}  {middle:6.0f}  {late:6.0f}  {failed:6d}", end="  ")
-            print(f"{statistics.median(alone):13.1f}  {shown}", flush=True)
+                before = processor_seconds(process)
+                times = other.apply(load, (address, token, data, clients, seconds))
+                cost = processor_seconds(process) - before
+                found.add(times, seconds, cost, bare(model, data, seconds))
+            print(found.line(clients), flush=True)
 
 
 if __name__ == "__main__":

@@ -15,13 +15,12 @@ from starlette.datastructures import UploadFile
 
 from ssil.core.errors import UserError
 from ssil.data.decode import UnreadableError, decode_image
-from ssil.data.prefetch import decoding_pool, default_threads
 from ssil.studio.learning_jobs import LearningJobs
 from ssil.studio.model_summary import class_summaries, estimate, find_image
 from ssil.studio.page_templates import rendered
 from ssil.studio.photo_marks import PhotoMarks
 from ssil.studio.staging import StagedImage, Staging, checked_name
-from ssil.studio.uploaded_images import shown_name, uploaded_files
+from ssil.studio.uploaded_images import shown_name, upload_pool, uploaded_files
 
 THUMBNAIL = 192
 """Pixels of a thumbnail's longer side."""
@@ -114,7 +113,7 @@ def photo_routes(service: PhotoService) -> APIRouter:
             checked_name(name)
         except UserError as error:
             raise HTTPException(422, str(error)) from None
-        pool, loop = decoding_pool(default_threads()), asyncio.get_running_loop()
+        pool, loop = upload_pool(), asyncio.get_running_loop()
         reasons = await asyncio.gather(*(loop.run_in_executor(pool, _add, staging, name, file) for file in files))
         refused = [{"name": shown_name(file), "reason": why} for file, why in zip(files, reasons, strict=True) if why]
         return {"added": len(files) - len(refused), "refused": refused}

@@ -2,6 +2,8 @@
 
 import asyncio
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -46,10 +48,16 @@ async def uploaded_files(request: Request, most: int) -> list[UploadFile]:
     return files
 
 
+@cache
+def upload_pool() -> ThreadPoolExecutor:
+    """Return the threads that decode images; how many cores there are is asked once, not for each request."""
+    return decoding_pool(default_threads())
+
+
 async def decoded(files: Sequence[UploadFile], preprocessing: Preprocessing) -> DecodedImages:
     """Decode images in the threads that do so; an image with too many pixels is refused by its header."""
-    pool, loop = decoding_pool(default_threads()), asyncio.get_running_loop()
-    found = await asyncio.gather(*(loop.run_in_executor(pool, _decode, file, preprocessing) for file in files))
+    loop = asyncio.get_running_loop()
+    found = await asyncio.gather(*(loop.run_in_executor(upload_pool(), _decode, file, preprocessing) for file in files))
     return DecodedImages(tuple(map(shown_name, files)), tuple(found))
 
 
