@@ -22,6 +22,7 @@ ANOTHER: dict[str, Any] = {
     "image_size": 16,
     "augment": "none",
     "stream": "blurry:10",
+    "stream_name": "mine",
     "validation": 0.25,
     "tasks": 3,
     "task_sizes": (2, 2),
@@ -99,6 +100,7 @@ def test_the_training_settings_are_those_of_training() -> None:
 HOW = {
     "out",
     "name",
+    "stream_name",
     "data_root",
     "class_list",
     "strict",

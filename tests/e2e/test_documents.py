@@ -141,4 +141,5 @@ def test_streams_of_your_own(
         for command in block(page, name).splitlines():
             assert main(shlex.split(command)[1:]) == 0
     assert "returning" in capsys.readouterr().out
-    assert "returning:30" in Path("report/headline.md").read_text()
+    assert "& disjoint & returning" in Path("report/methods.tex").read_text()
+    assert "average top-1,slda,3," in Path("report/significance.csv").read_text()

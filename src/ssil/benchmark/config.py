@@ -78,6 +78,9 @@ class RunDirectorySettings(Settings, group="How", how=True):
     name: Annotated[str, Field(min_length=1, max_length=100)] | None = setting(
         None, "what tables call the run, in place of its method; seeds of one name share a row"
     )
+    stream_name: Annotated[str, Field(min_length=1, max_length=100)] | None = setting(
+        None, "what tables call the stream, in place of its data and tasks; `ssil grid` gives its scenarios' names"
+    )
     checkpoint_every: str = setting("5min", "steps (200), seconds (90s) or minutes (5min) between checkpoints")
     track: Literal["tensorboard", "mlflow", "wandb"] | None = setting(
         None, "follow the run live in this tool; needs --out, in whose folder tracking/ it is kept"

@@ -133,6 +133,7 @@ def _provenance(config: RunConfig, dataset: Dataset, fabric: AnyFabric) -> dict[
     return {
         "profile": config.profile,
         **({"name": config.name} if config.name else {}),
+        **({"stream_name": config.stream_name} if config.stream_name else {}),
         **({"init": config.init} if config.init else {}),
         "ssil": __version__,
         "commit": _commit(),

@@ -29,7 +29,8 @@ The page, OUT/index.html, needs no network; beside it are headline.md, .tex and
 Examples:
   ssil report runs/* --out report
   ssil report runs/ssil runs/ft --out report
-  ssil report runs/* --out paper --columns average_top1,last_top1 --figures pdf""",
+  ssil report runs/* --out paper --columns average_top1,last_top1 --figures pdf
+  ssil report runs/* --out paper --baseline ft""",
 )
 
 
@@ -42,6 +43,13 @@ def report(
     columns: Annotated[
         str, Parameter(help="of methods.tex, for each stream: names of headline.csv, such as average_top1,last_top1")
     ] = "average_top1",
+    baseline: Annotated[
+        str | None,
+        Parameter(
+            metavar="NAME",
+            help="compare each variant with this one by runs of equal seed and class order; stars in methods.tex",
+        ),
+    ] = None,
     figures: Annotated[
         str | None, Parameter(metavar="FORMATS", help="also write figures for a paper: pdf, svg, png, or pdf,svg")
     ] = None,
@@ -53,6 +61,7 @@ def report(
     from ssil.reporting.report_page import figures as paper_figures
     from ssil.reporting.report_page import page, tables
     from ssil.reporting.sections import sections
+    from ssil.reporting.significance import check_baseline
 
     shown = _chosen("columns", columns, list(COLUMNS))
     formats = _chosen("figures", figures, FORMATS) if figures else []
@@ -63,7 +72,9 @@ def report(
     for run in given:
         verify_predictions(run.folder)
     found = [_with_published(section) for section in sections(given)]
-    files = {"index.html": page(found), **tables(found, shown)}
+    if baseline:
+        check_baseline(found, baseline)
+    files = {"index.html": page(found, shown, baseline), **tables(found, shown, baseline)}
     drawn = {f"{name}.{end}": figure for name, figure in paper_figures(found).items() for end in formats}
     _refuse_foreign_files([out / name for name in (*files, *drawn)])
     try:

@@ -1,6 +1,6 @@
 """The headline table: one row per variant, the best number of each column in bold."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import takewhile
 from math import isnan, nan
 from statistics import fmean
@@ -90,40 +90,49 @@ def headlines(sections: Sequence[Section]) -> Table:
     parts = [headline(section) for section in sections]
     if len(parts) == 1:
         return parts[0]
-    rows = [[one.title, *row] for one, part in zip(sections, parts, strict=True) for row in part.rows]
+    rows = [[one.shown, *row] for one, part in zip(sections, parts, strict=True) for row in part.rows]
     starts = [sum(len(part.rows) for part in parts[:place]) for place in range(len(parts))]
     best = {(start + row, 1 + column) for start, part in zip(starts, parts, strict=True) for row, column in part.best}
     return Table(["stream", *parts[0].header], rows, frozenset(best), words=2)
 
 
-def by_stream(sections: Sequence[Section], keys: Sequence[str]) -> Table:
-    """Return a table with a row per variant, and for each stream the columns that `keys` name; the best are bold."""
+def by_stream(
+    sections: Sequence[Section], keys: Sequence[str], marks: Mapping[tuple[str, str, str], str] | None = None
+) -> Table:
+    """Return a table with a row per variant, and for each stream the columns that `keys` name; the best are bold.
+
+    `marks` are put behind numbers: by the title of the stream, the column's key and the variant.
+    """
     names = list(dict.fromkeys(one.name for section in sections for one in section.variants))
-    columns = [(section, COLUMNS[key]) for section in sections for key in keys]
+    columns = [(section, key) for section in sections for key in keys]
     titles = _short_titles(sections) if len(sections) > 1 else [""]
     headings = [(title, COLUMNS[key].title if len(keys) > 1 or not title else "") for title in titles for key in keys]
     header = ["variant", *(", ".join(filter(None, parts)) for parts in headings)]
-    rows, best = [[name, *(_cell(section, name, column) for section, column in columns)] for name in names], set()
-    for place, (section, column) in enumerate(columns, 1):
-        best |= {(names.index(section.variants[row].name), place) for row in _best(section.variants, column)}
+    behind = marks or {}
+    rows, best = [[name, *(_cell(section, name, key, behind) for section, key in columns)] for name in names], set()
+    for place, (section, key) in enumerate(columns, 1):
+        best |= {(names.index(section.variants[row].name), place) for row in _best(section.variants, COLUMNS[key])}
     return Table(header, rows, frozenset(best))
 
 
 def _short_titles(sections: Sequence[Section]) -> list[str]:
-    """Return the sections' titles without the words at the start, up to a comma, that all have."""
+    """Return the sections' names, or else their titles without the words at the start, up to a comma, that all have."""
+    if all(section.name for section in sections) and len({section.name for section in sections}) == len(sections):
+        return [section.name for section in sections]
     parts = [section.title.split(", ") for section in sections]
     shared = len([*takewhile(lambda same: len(set(same)) == 1, zip(*parts, strict=False))])
     return [", ".join(one[shared:] or one[-1:]) for one in parts]
 
 
-def _cell(section: Section, name: str, column: Column) -> str:
-    return next((_text(one, column) for one in section.variants if one.name == name), "-")
+def _cell(section: Section, name: str, key: str, marks: Mapping[tuple[str, str, str], str]) -> str:
+    text = next((_text(one, COLUMNS[key]) for one in section.variants if one.name == name), "-")
+    return text + marks.get((section.title, key, name), "")
 
 
 def numbers(sections: Sequence[Section]) -> Table:
     """Return the headline table for programs: all digits, and a column per deviation (empty for one seed)."""
     names = [name for key in COLUMNS for name in (key, f"{key}_deviation")]
-    rows = [[section.title, *_leading(one), *_digits(one)] for section in sections for one in section.variants]
+    rows = [[section.shown, *_leading(one), *_digits(one)] for section in sections for one in section.variants]
     return Table(["stream", *LEADING, *names], rows, words=2)
 
 

@@ -1,6 +1,7 @@
 """The page of `ssil report`, and the headline table as files."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Final
 
 from matplotlib.figure import Figure
@@ -14,22 +15,35 @@ from ssil.reporting.headline_table import COLUMNS, by_stream, headline, headline
 from ssil.reporting.pages import render
 from ssil.reporting.protocol_card import card
 from ssil.reporting.sections import Section
+from ssil.reporting.significance import marks, note, significance
 
 REPLAY_SETTINGS: Final = frozenset({"task_sizes", "training.increments", "options.replay_batch"})
 """Settings in which the runs of one table of exemplars in a batch (N_M) by T may differ."""
 
 
-def tables(sections: Sequence[Section], columns: Sequence[str] = ("average_top1",)) -> dict[str, str]:
+def tables(
+    sections: Sequence[Section], columns: Sequence[str] = ("average_top1",), baseline: str | None = None
+) -> dict[str, str]:
     """Return tables by file name: the headline as Markdown, LaTeX and CSV, and variants by streams for a paper.
 
-    The latter has for each stream the `columns`, by their names in headline.csv.
+    The latter has for each stream the `columns`, by their names in headline.csv. With a `baseline`, stars tell which
+    variants differ from it, and further tables state the comparisons.
     """
     table = headlines(sections)
-    return {
+    found = {
         "headline.md": table.markdown(),
         "headline.tex": table.latex(),
         "headline.csv": numbers(sections).csv(),
-        "methods.tex": by_stream(sections, columns).latex(),
+    }
+    if not baseline:
+        return {**found, "methods.tex": by_stream(sections, columns).latex()}
+    starred = by_stream(sections, columns, marks(sections, baseline, columns))
+    compared = significance(sections, baseline, columns)
+    return {
+        **found,
+        "methods.tex": replace(starred, note=note(sections, baseline, columns)).latex(),
+        "significance.md": compared.markdown(),
+        "significance.csv": compared.csv(),
     }
 
 
@@ -43,14 +57,16 @@ def figures(sections: Sequence[Section]) -> dict[str, Figure]:
     }
 
 
-def page(sections: Sequence[Section]) -> str:
-    """Return the whole page; scripts and styles are part of it."""
+def page(sections: Sequence[Section], columns: Sequence[str] = ("average_top1",), baseline: str | None = None) -> str:
+    """Return the whole page; scripts and styles are part of it. See `tables` for the arguments."""
     runs = sum(len(section.runs) for section in sections)
     return render(
         "report.html",
         title=f"Class-incremental learning: {runs} run{'s' * (runs != 1)}",
         sections=sections,
-        tables=tables(sections),
+        tables=tables(sections, columns, baseline),
+        significance=significance(sections, baseline, columns) if baseline else None,
+        note=note(sections, baseline, columns) if baseline else "",
         replay_tables=replay_tables(sections),
         biased=any(section.since(2).variants for section in sections),
         findings=findings,

@@ -83,6 +83,13 @@ class Section:
     """The style of each variant by its name."""
     published: Mapping[str, AccuracyBand] = field(default_factory=dict)
     """Accuracies that others have published for variants, by name."""
+    name: str = ""
+    """The user's name for the stream, such as that of a grid's scenario, or nothing."""
+
+    @property
+    def shown(self) -> str:
+        """What tables call the stream: its name, or else its title."""
+        return self.name or self.title
 
     @property
     def runs(self) -> list[Run]:
@@ -95,13 +102,13 @@ class Section:
 
 
 def sections(runs: Sequence[Run]) -> list[Section]:
-    """Group runs by stream: the same images, the same task sizes, the same test set."""
+    """Group runs by stream: the same images, the same task sizes, the same test set, the same name if it has one."""
     groups: dict[tuple[object, ...], list[Run]] = {}
     for run in runs:
         groups.setdefault(_stream(run.record), []).append(run)
     firsts = [members[0].record for members in groups.values()]
     return [
-        _section(_distinct_title(first, firsts), members)
+        replace(_section(_distinct_title(first, firsts), members), name=_stream_name(first))
         for first, members in zip(firsts, groups.values(), strict=True)
     ]
 
@@ -131,7 +138,11 @@ def _stream(record: Record) -> tuple[object, ...]:
     same = "dataset" if held else "data_fingerprint"  # each seed holds out other images
     data = config.get(same, config["dataset"])
     stream = [repr(config.get(name)) for name in ("stream", "stream_sha256", "stream_settings")]
-    return data, recorded_sizes(record), held, *stream
+    return data, recorded_sizes(record), held, _stream_name(record), *stream
+
+
+def _stream_name(record: Record) -> str:
+    return str(record.provenance.get("stream_name") or "")
 
 
 def _title(record: Record) -> str:
@@ -140,7 +151,8 @@ def _title(record: Record) -> str:
     base = f", {sizes[0]} of them in the first" if large else ""
     tested = f", tested on {100 * held:g} % of the training images" if held else ""
     stream = f", {record.config['stream']}" if "stream" in record.config else ""
-    return f"{record.config['dataset']}: {sum(sizes)} classes in {len(sizes)} tasks{base}{stream}{tested}"
+    name = f"{_stream_name(record)}: " if _stream_name(record) else ""
+    return f"{name}{record.config['dataset']}: {sum(sizes)} classes in {len(sizes)} tasks{base}{stream}{tested}"
 
 
 def _section(title: str, runs: Sequence[Run]) -> Section:

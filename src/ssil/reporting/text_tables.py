@@ -37,6 +37,8 @@ class Table:
     best: frozenset[tuple[int, int]] = frozenset()
     """Bold cells as (row, column), both counted from 0."""
     words: int = 1
+    note: str = ""
+    """A sentence below the LaTeX table."""
 
     def markdown(self) -> str:
         """Return the table in GitHub's Markdown."""
@@ -51,7 +53,10 @@ class Table:
             f"{' & '.join(line)} \\\\" for line in (map(_latex, self.header), *self._cells(_latex, r"\textbf{{{}}}"))
         )
         lines = [rf"\begin{{tabular}}{{{columns}}}", r"\toprule", head, r"\midrule", *body, r"\bottomrule"]
-        return "\n".join([*lines, "\\end{tabular}\n"])
+        note = (
+            [rf"\multicolumn{{{len(self.header)}}}{{l}}{{\footnotesize {_latex(self.note)}}} \\"] if self.note else []
+        )
+        return "\n".join([*lines, *note, "\\end{tabular}\n"])
 
     def csv(self) -> str:
         """Return the cells, without marks of the best, as CSV."""

@@ -47,6 +47,7 @@ def test_a_method_stands_over_its_scenario_which_stands_over_the_settings(tmp_pa
     assert cells["fixed/ssil-1"] == base | {
         "epochs": 2,
         "milestones": [1],
+        "stream_name": "fixed",
         "memory": 50,
         "method": "ssil",
         "options": {"batches": "mixed"},
@@ -54,6 +55,7 @@ def test_a_method_stands_over_its_scenario_which_stands_over_the_settings(tmp_pa
     assert cells["growing/chain-7"] == base | {
         "epochs": 4,
         "milestones": (2,),
+        "stream_name": "growing",
         "memory_per_class": 5,
         "method": "ft,il2m",
     }
@@ -69,7 +71,8 @@ def test_a_row_of_another_name_than_its_method_names_its_runs(tmp_path: Path) ->
 def test_a_cell_is_a_command(tmp_path: Path) -> None:
     cell = read_grid(spec(tmp_path))[-1]
     words = " ".join(cell.command(Path("runs")))
-    assert words.startswith("ssil run --dataset digits --tasks 5 --epochs 4 --milestones 2 --memory-per-class 5")
+    assert words.startswith("ssil run --dataset digits --tasks 5 --epochs 4 --milestones 2")
+    assert "--stream-name growing --memory-per-class 5" in words
     assert words.endswith("--method ft,il2m --seed 7 --out runs/growing/chain-7")
 
 

@@ -110,7 +110,8 @@ def _rows(
         if settings["method"] != row and "," not in str(settings["method"]):  # else each method has a name of its own
             settings = {"name": row, **settings}
         for name in chosen:
-            yield row, by_field_name(settings), (name, by_field_name(scenarios[name])), own
+            named = {"stream_name": name} if name else {}
+            yield row, by_field_name(settings), (name, named | by_field_name(scenarios[name])), own
 
 
 def _shared(path: Path, settings: Any) -> dict[str, Any]:
