@@ -20,6 +20,7 @@ from ssil.core.errors import UserError
 from ssil.studio.access import Access, Guard
 from ssil.studio.api_page import api_page
 from ssil.studio.batching import Batcher
+from ssil.studio.disk_errors import tell_disk_errors
 from ssil.studio.learning_jobs import MAX_DROP, LearningJobs
 from ssil.studio.live_model import LiveModel
 from ssil.studio.page_routes import Studio, page_routes
@@ -88,6 +89,7 @@ def _prediction_application(settings: ServerSettings, title: str) -> tuple[Predi
     batcher = Batcher()
     service = PredictionService(live, batcher, ServerMetrics(live, batcher), settings.most_images)
     app = _application(live, batcher, title)
+    tell_disk_errors(app)
     app.include_router(prediction_routes(service))
     app.mount("/static", StaticFiles(packages=[("ssil.studio", "static")]))
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from ssil.classifier.accuracy import wilson
 from ssil.core.errors import UserError
 from ssil.core.files import write_json
+from ssil.studio.disk_errors import disk_problem
 from ssil.studio.learning_jobs import CANCEL, OUTPUT, RESULT, Job
 from ssil.studio.photo_marks import mark_text
 
@@ -81,6 +82,9 @@ def learn(model: Path, job: Job, max_drop: float, trusted: Sequence[str]) -> Non
         job.append("cancelled", reason=CANCELLED)
     except UserError as error:
         job.append("failed", reason=str(error))
+    except OSError as error:
+        job.append("failed", reason=f"{disk_problem(error)}; the model is as it was, and your photos are still here")
+        raise
     except BaseException as error:
         where = job.folder / OUTPUT
         job.append("failed", reason=f"something unforeseen happened ({type(error).__name__}); see {where}")

@@ -5,6 +5,7 @@
 const BATCH = 16;            // photos of one request
 const BATCH_BYTES = 16e6;    // bytes of one request, unless a single photo has more
 const PAUSES = [500, 1000, 2000, 4000, 8000, 15000];  // milliseconds before a request that failed is sent again
+const NO_ROOM = 507;         // the disk is full: nothing to be gained by trying again
 const LOST = "The connection was lost. The upload goes on as soon as it is back.";
 
 const uploads = { left: [], total: 0, done: 0, refused: [], busy: false };
@@ -70,7 +71,8 @@ async function sendBatch(name, batch) {
       for (const file of batch) form.append("images", file, file.name);
       const answer = await fetch(`/photos?class=${encodeURIComponent(name)}`, { method: "POST", body: form });
       if (answer.ok) return await answer.json();
-      if (answer.status < 500 && answer.status !== 401) return refuseAll(batch, (await answer.json()).detail);
+      const again = answer.status === 401 || (answer.status >= 500 && answer.status !== NO_ROOM);
+      if (!again) return refuseAll(batch, (await answer.json()).detail);
       say(answer.status === 401 ? LOCKED : LOST);
     } catch (error) {
       if (!(error instanceof TypeError)) throw error;  // not the network
