@@ -8,13 +8,15 @@ FOLDER has train/ and test/ with one sub-folder per class. Classes arrive in an 
 each update as `--sizes` says; the fourth update brings more images of two known classes too: a third of their images
 is kept back for it. After each update, the accuracy that is told (by cross-validation, with its 95 % interval), that on
 the hold-out set, and that on all test images of the classes so far are written. The table ends with the mean absolute
-difference and the share of updates whose interval contains the accuracy on test images.
+difference and the share of updates whose interval contains the accuracy on test images. Test images are a sample too:
+"agree" says whether 0 is within the 95 % interval of the difference (Newcombe 1998, method 10), which has both errors.
 
 `--rules` compares shares for the rule of near-duplicates on training images alone (features of `frozen_updates.py
 --extract`): seven in ten are learnt, and the estimate by cross-validation stands beside the accuracy on the others.
 """
 
 import argparse
+import math
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from random import Random
@@ -26,6 +28,7 @@ import torch
 
 from frozen_updates import WEIGHTS
 from growing import add, numbers, read
+from ssil.classifier.accuracy import wilson
 from ssil.classifier.classifier_settings import make_settings, with_start_settings, with_weights_settings
 from ssil.classifier.cross_validation import ValidatedImages, cross_validated
 from ssil.classifier.feature_extraction import trained_network
@@ -138,12 +141,12 @@ def rules(path: Path, seeds: Sequence[int]) -> Iterator[str]:
 
 def table(rows: Sequence[Row]) -> Iterator[str]:
     """Markdown: a line for each update."""
-    yield "| data | seed | update | classes | told | 95 % interval | hold-out set | test | difference | covered |"
-    yield "|---|---|---|---|---|---|---|---|---|---|"
+    yield "| data | seed | update | classes | told | interval | hold-out set | test | difference | covered | agree |"
+    yield "|---|---|---|---|---|---|---|---|---|---|---|"
     for row in rows:
-        covered = row.low <= row.truth <= row.high
+        both = ("yes" if row.low <= row.truth <= row.high else "no", "yes" if agree(row) else "no")
         cells = [row.data, row.seed, row.update, row.classes, f"{row.told:.1f}", f"{row.low:.0f} to {row.high:.0f}"]
-        cells += [f"{row.holdout:.1f}", f"{row.truth:.1f}", f"{row.told - row.truth:+.1f}", "yes" if covered else "no"]
+        cells += [f"{row.holdout:.1f}", f"{row.truth:.1f} of {row.images}", f"{row.told - row.truth:+.1f}", *both]
         yield f"| {' | '.join(map(str, cells))} |"
     yield ""
     for data in dict.fromkeys(row.data for row in rows):
@@ -151,7 +154,16 @@ def table(rows: Sequence[Row]) -> Iterator[str]:
         told, held = (fmean(abs(value - row.truth) for row, value in pairs(own, name)) for name in ("told", "holdout"))
         inside = sum(row.low <= row.truth <= row.high for row in own)
         yield f"{data}: mean absolute difference {told:.1f} points ({held:.1f} by the hold-out set); the interval "
-        yield f"contains the accuracy on test images in {inside} of {len(own)} updates."
+        yield f"contains the accuracy on test images in {inside} of {len(own)} updates, and with the error of the test "
+        yield f"images both agree in {sum(map(agree, own))}."
+
+
+def agree(row: Row) -> bool:
+    """Whether the interval of the difference, from those of both accuracies, contains 0 (Newcombe 1998, method 10)."""
+    test, difference = wilson(row.truth / 100, row.images), row.told - row.truth
+    below = math.hypot(row.told - row.low, test.high - row.truth)
+    above = math.hypot(row.high - row.told, row.truth - test.low)
+    return -above <= difference <= below
 
 
 def pairs(rows: Sequence[Row], name: str) -> list[tuple[Row, float]]:

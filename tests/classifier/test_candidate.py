@@ -64,7 +64,7 @@ def test_it_is_accepted_and_rolled_back(refused: ModelDirectory) -> None:
     with refused.locked():
         refused.point_to(1)
     assert refused.load().classifier.classes.names == ("ant", "bee")
-    with pytest.raises(UserError, match="no candidate"):
+    with pytest.raises(UserError, match="no update that was refused"):
         accept(refused)
     assert sound(refused)
 
@@ -89,7 +89,7 @@ def test_a_refused_update_replaces_the_one_before(
 
 def test_another_version_drops_it(refused: ModelDirectory) -> None:
     edits.rename(refused, "bee", "wasp")
-    with pytest.raises(UserError, match="no candidate"):
+    with pytest.raises(UserError, match="no update that was refused"):
         accept(refused)
 
 

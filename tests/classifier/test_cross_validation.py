@@ -94,7 +94,7 @@ def test_groups_are_of_copies() -> None:
     assert all(len(found.groups[start : start + 3].unique()) == 1 for start in range(0, 72, 3))
 
 
-def test_an_update_keeps_what_the_model_before_predicted() -> None:
+def test_before_and_after_an_update_leave_the_same_images_out() -> None:
     first = images(count=10)
     two = first.take((first.labels < 2).nonzero()[:, 0])
     before = fitted(LinearDiscriminants(), two)
@@ -104,7 +104,15 @@ def test_an_update_keeps_what_the_model_before_predicted() -> None:
     after = fitted(LinearDiscriminants(), first)
     known = (before, ClassTable(("ant", "bee"), (0, 2)), start.images)
     found = validate_update(after, CLASSES, third.features.float(), third.labels, known, most=100)
-    assert torch.equal(found.before.predicted[:20], start.images.predicted)
+    folds = assign_folds(found.images.groups, found.images.labels)[:20]
+    for fold in range(FOLDS):
+        anew = LinearDiscriminants()
+        anew.settled = before.emptied().settled
+        other, rows = fitted(anew, two.take((folds != fold).nonzero()[:, 0])), (folds == fold).nonzero()[:, 0]
+        features = two.features[rows].float()
+        scores = other(Output(features[:, :0], features), known[1])[:, :2]
+        assert torch.equal(found.before.predicted[rows], scores.argmax(1))
+    assert torch.equal(found.before.groups, found.images.groups)
     assert found.scores.shape == (30, 3)
     assert len(validate_update(after, CLASSES, third.features.float(), third.labels, known, most=12).images) == 12
     assert len(validate_update(after, CLASSES, third.features.float(), third.labels, known, most=0).images) == 0

@@ -118,7 +118,7 @@ def test_what_a_notebook_shows() -> None:
     shown = made().fit(*arrays(["ant", "<b>"]))._repr_html_()
     assert "&amp;lt;b&amp;gt;" in shown
     assert "<b>" not in shown
-    assert "images like these are recognised" in shown
+    assert "photos like these are recognised" in shown
 
 
 def test_a_single_path_or_image_is_predicted(tmp_path: Path) -> None:

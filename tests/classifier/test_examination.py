@@ -98,7 +98,7 @@ def test_the_estimator_tests_and_accepts_too(model: Path, tmp_path: Path, monkey
     assert found.classes == run_folder_test(model, folder, trusted=TRUSTED).classes
     with pytest.raises(ValueError, match="no image of a known class"):
         IncrementalClassifier.load(model, TRUSTED).test(images_to_test(tmp_path / "others", ["elk"]))
-    with pytest.raises(ValueError, match="no candidate"):
+    with pytest.raises(ValueError, match="no update that was refused"):
         IncrementalClassifier.accept(model, TRUSTED)
     monkeypatch.setattr("ssil.classifier.publish_update._excess", lambda *_: "too much")
     with pytest.raises(RefusedUpdateError):

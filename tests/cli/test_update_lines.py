@@ -5,7 +5,9 @@ from dataclasses import replace
 import pytest
 
 from ssil.classifier.accuracy import ClassResult
-from ssil.classifier.advice.advise import Advice, AlikePair, ConfusedPair, NeededImages, Suspect
+from ssil.classifier.advice.advise import Advice, AlikePair, NeededImages, Suspect
+from ssil.classifier.advice.confusions import ConfusedPair
+from ssil.classifier.advice.earlier_suspects import EarlierSuspect
 from ssil.classifier.holdout import HoldoutResult
 from ssil.classifier.image_file import ImageFile
 from ssil.classifier.update import update
@@ -31,18 +33,34 @@ def report() -> UpdateReport:
 
 def test_old_and_new_classes_in_plain_words(report: UpdateReport) -> None:
     assert [*update_lines(report)] == [
-        "version 2: 1 new class, more of 1, 12 images, 8.0 s",
-        "recognises 67 of 100 images like these (probably 39 to 86), tried on 12",
-        "  images from another place or another day may do worse: see ssil test",
+        "version 2: 1 new class, more of 1, 12 photos, 8.0 s",
+        "recognises 67 of 100 photos like these (probably 39 to 86)",
+        "  tried on 12 photos that were kept back, not learnt",
+        "  photos from another place or another day may do worse; to find out, keep some",
+        "  that are never learnt, in a folder: ssil test MODEL FOLDER",
         "  classes it knew: 100 before the update, 88 after it; new classes: 25",
-        "recognised less than before: ant (4 of 4, now 3)",
     ]
+
+
+def test_classes_that_lost_more_than_one_photo_are_named(report: UpdateReport) -> None:
+    assert report.before
+    before = replace(report.before, classes={"ant": ClassResult(4, 4), "bee": ClassResult(4, 4)})
+    after = HoldoutResult({"ant": ClassResult(3, 4), "bee": ClassResult(1, 4)}, 9.0, None)
+    lines = [*update_lines(replace(report, before=before, after=after))]
+    assert lines[-1] == "recognised less than before: bee (4 of 4, now 1)"
+
+
+def test_photos_that_looked_wrong_before_are_told_again(report: UpdateReport) -> None:
+    earlier = tuple(EarlierSuspect(0, f"ant/{at}.jpg", "Look at it.") for at in range(9))
+    lines = [*update_lines(replace(report, earlier=earlier))]
+    assert lines[-1].startswith("of earlier updates 9 still look wrong: ant/0.jpg, ant/1.jpg")
+    assert len(lines[-1]) <= 80
 
 
 def test_what_is_not_known_is_said(report: UpdateReport) -> None:
     lines = [*update_lines(replace(report, after=None, before=None, number=None))]
     assert lines[0].startswith("not published: 1 new class")
-    assert lines[1:] == ["how much it recognises is not known: no image was kept back to try it"]
+    assert lines[1:] == ["how much it recognises is not known: no photo was kept back to try it"]
 
 
 def test_advice_takes_few_narrow_lines() -> None:
@@ -53,17 +71,17 @@ def test_advice_takes_few_narrow_lines() -> None:
         Suspect("blurred", SOON, "leek"),
         Suspect("dark", image("leek/9.jpg"), "leek"),
     )
-    confused = tuple(ConfusedPair(long, f"{long}_{at}", (SOON,), 6) for at in range(9))
+    confused = tuple(ConfusedPair(long, f"{long}_{at}", (SOON,), 1, 6) for at in range(9))
     needed = (NeededImages("garlic", 8, 0, 0), NeededImages("kiwi", 40, 3, 8))
     advice = Advice(99, suspects, confused, (AlikePair("leek", "porre", 20, 40),), needed, {})
-    lines = [*advice_lines(advice)]
+    lines = [*advice_lines(advice, ["mv porre leek"])]
     assert len(lines) <= LINES + 2
     assert max(map(len, lines)) <= 80
-    assert "  1 image blurred: leek/003.jpg" in lines
-    assert "  one class under two names? leek and porre" in lines
-    assert lines[1].startswith("  20 images in two classes: leek/0.jpg =")
+    assert "  1 photo blurred: leek/003.jpg" in lines
+    assert lines[1:3] == ["  one class under two names? leek and porre", "    if so: mv porre leek"]
+    assert lines[3].startswith("  20 photos in two classes: leek/0.jpg =")
     assert [*advice_lines(replace(advice, suspects=(), confused=(), alike=()))][1:] == [
-        "  add images of garlic (has 8), kiwi (3 of 8 right)"
+        "  add photos of garlic (has 8), kiwi (3 of 8 right)"
     ]
     assert [*advice_lines(replace(advice, suspects=(), confused=(), alike=(), needed=()))] == []
 

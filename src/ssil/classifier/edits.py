@@ -6,6 +6,7 @@ from typing import TypeVar
 from ssil.classifier.final_fit import with_holdout
 from ssil.classifier.image_file import normalized_name
 from ssil.classifier.model_directory import ModelDirectory, ModelVersion
+from ssil.classifier.name_history import without_suspects
 from ssil.classifier.prediction import Classifier
 from ssil.classifier.stored_values import without_stored_class
 from ssil.core.classes import ClassTable
@@ -53,7 +54,8 @@ def forget(directory: ModelDirectory, name: str) -> ModelVersion:
         )
         changed, forgotten = with_holdout(smaller), known.classes.names[label]
         directory.erase_images(forgotten)  # first: if the process is killed after it, the class can still be forgotten
-        return directory.publish_change(before, changed, forgotten=forgotten)
+        past = replace(before, history=tuple(without_suspects(before.history)))
+        return directory.publish_change(past, changed, forgotten=forgotten)
 
 
 def _without_class(groups: tuple[Group, ...], label: int) -> tuple[Group, ...]:

@@ -123,7 +123,7 @@ class ModelDirectory(VersionedDirectory):
             UserError: There is no candidate; it is damaged; or it was made from another version than the current one.
         """
         if not (description := self.candidate_description()):
-            raise UserError(f"model: {self.folder} has no candidate; an update that --max-drop refuses leaves one")
+            raise UserError(f"model: {self.folder} has no update that was refused; there is nothing to accept")
         number, parent, current = self._next_number(), [{}, *description["history"]][-1].get("parent"), self.current()
         if parent != current or description.get("version") != number:
             newer = f"{current} is the current one" if parent != current else f"version {number - 1} was made since"

@@ -19,7 +19,8 @@ def name_there(name: str, here: History, there: History) -> str | None:
     'fly'
     >>> name_there("bee", [*past, {"renamed": ["bee", "wasp"]}, {"new": ["bee"]}], past)
     """
-    common = len([*takewhile(lambda pair: pair[0] == pair[1], zip(here, there, strict=False))])
+    both = zip(without_suspects(here), without_suspects(there), strict=False)
+    common = len([*takewhile(lambda pair: pair[0] == pair[1], both)])
     exists = True
     for entry in reversed(here[common:]):
         if name in entry.get("new", ()):
@@ -32,3 +33,12 @@ def name_there(name: str, here: History, there: History) -> str | None:
         before, after = entry.get("renamed", (name, name))
         name = after if exists and name == before else name
     return name if exists else None
+
+
+def without_suspects(history: History) -> list[dict[str, Any]]:
+    """Return a history without what it says of single images: their names and checksums.
+
+    >>> without_suspects([{"new": ["ant"], "suspects": [{"image": "ant/3.jpg"}]}])
+    [{'new': ['ant']}]
+    """
+    return [{key: value for key, value in entry.items() if key != "suspects"} for entry in history]

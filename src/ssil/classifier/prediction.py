@@ -57,6 +57,11 @@ class Classifier:
         """The class table."""
         return self.snapshot.classes
 
+    def image_counts(self) -> dict[str, int]:
+        """Return how many images of each class it has learnt or holds out; nothing if it does not count them."""
+        groups = zip(self.classes.names, self.counted, self.holdout, strict=False)
+        return {name: len({*own, *(one.original_digest for one in held)}) for name, own, held in groups}
+
 
 def predict(classifier: Classifier, images: Sequence[ImageFile], top: int = 5) -> Iterator[Prediction]:
     """Yield the `top` most likely classes of each image, in order."""

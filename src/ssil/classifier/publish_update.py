@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ssil.classifier.advice.advise import advise
+from ssil.classifier.advice.earlier_suspects import earlier_suspects, suspects_to_remember
 from ssil.classifier.classifier_settings import (
     ClassifierSettings,
     make_settings,
@@ -145,16 +146,18 @@ def publish_update(
             examined = examine(folder_of_tests, before.classifier if before else None, result.classifier)
             judged = judged_by(result, examined)
             facts["test"] = examined.facts(result.known_classes, result.classifier.classes.names)
-        history = (*(before.history if before else ()), facts)
+        facts["suspects"] = suspects_to_remember(advice)
+        past = before.history if before else ()
         report = UpdateReport(
             folder.resolve().name,
             result.classifier,
-            history,
+            (*past, facts),
             result.after,
             result.before,
             advice=advice,
             remarks=remarks,
             folder=str(folder),
+            earlier=tuple(earlier_suspects(past, result.classifier, arrived)),
         )
         if before and (reason := _excess(judged, limits or Limits())):
             directory.keep_candidate(before, result.classifier, **facts, refused=reason)
@@ -223,6 +226,8 @@ def _history_facts(images: str, arrived: LabelledImages, result: Update, seconds
         "new": [name for name in names if name not in known],
         "more": [name for name in dict.fromkeys(name for _, name in arrived) if name in known],
         "pictures": result.trained_images,
+        "new_images": result.new_images,
+        "all_images": sum(result.classifier.image_counts().values()) or None,
         "epochs": result.epochs,
         "seconds": round(seconds, 1),
         "old_before": result.before.accuracy(known) if result.before else None,

@@ -58,6 +58,8 @@ class Update(NamedTuple):
     """The result after the update at a temperature of 1."""
     arrived: LabelledImages = ()
     """All images that arrived."""
+    new_images: int = 0
+    """Images that the update has brought: those that were trained on, and those by which the hold-out set has grown."""
     examined: LabelledImages = ()
     """The images at hand, with features where a frozen backbone has computed them: arrived, kept, and held out."""
 
@@ -116,9 +118,10 @@ def update(
     unscaled = Classifier(settings, snapshot, *kept, _with_counted(counted, classes, training) if closed else ())
     epochs = timed.later_epochs if classifier else timed.epochs
     examined = [*data.labelled(), *labelled(classes.names, holdout)]
-    learnt_now = _learnt_features(classes, [*data.labelled()[: data.arrived], *_newly_held(holdout, held, classes)])
+    brought = [*data.labelled()[: data.arrived], *_newly_held(holdout, held, classes)]
+    learnt_now = _learnt_features(classes, brought)
     measured = measure_update(classifier, unscaled, learnt_now if closed else None, budget)
-    final, rest = with_holdout(measured.classifier), (measured.after_unscaled, images, examined)
+    final, rest = with_holdout(measured.classifier), (measured.after_unscaled, images, len(brought), examined)
     return Update(final, measured.before, measured.after, len(training), known.names, epochs, *rest)
 
 

@@ -3,25 +3,29 @@
 It is here, and not in `reporting`, because the estimator shows it. It has no scripts, and stays below 1 MB.
 """
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from html import escape
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
 
 from ssil.classifier.accuracy import ClassResult
 from ssil.classifier.advice.advise import KINDS, Advice, Suspect
-from ssil.classifier.advice.sentences import TASKS, TITLES, about_suspect, next_steps
+from ssil.classifier.advice.sentences import TITLES, about_suspect, next_steps, photos, task
 from ssil.classifier.advice.thumbnails import Thumbnails
+from ssil.classifier.update_facts import technical_line, update_facts
 from ssil.classifier.update_report import UpdateReport, together
 from ssil.core import __version__
 from ssil.core.errors import UserError
 from ssil.core.files import replacing
-from ssil.core.plugins import short_name
 
-CARDS, PAIRS, EXAMPLES, STEPS, CLASSES, REMARKS = 12, 12, 4, 12, 400, 20
-"""Shown at most: images of a kind, confused pairs, images of a pair, steps, classes, remarks."""
+CARDS, PAIRS, EXAMPLES, STEPS, CLASSES, REMARKS, MORE, LOST = 12, 12, 2, 12, 400, 20, 200, 8
+"""Shown at most: images of a kind, confused pairs, images of a pair, steps, classes, remarks, more of each kind in a
+list that is closed at first, and classes that are recognised less."""
 NAME = 90
 """Letters of a name that are shown."""
 
@@ -55,7 +59,9 @@ class Group(NamedTuple):
     title: str
     task: str
     cards: tuple[Card, ...]
-    more: int
+    rest: tuple[str, ...]
+    """Sentences on further images."""
+    unlisted: int
 
 
 class Pair(NamedTuple):
@@ -85,6 +91,7 @@ def update_page(report: UpdateReport) -> str:
     pairs = [*_pairs(report.advice, thumbnails)] if report.advice else []
     rows = _rows(report)
     steps = [*next_steps(report.advice)] if report.advice else []
+    lost = [row for row in map(partial(_row, report), report.lost()) if row.before.correct - row.after.correct > 1]
     return TEMPLATES.get_template("update.html").render(
         report=report,
         version=__version__,
@@ -93,20 +100,27 @@ def update_page(report: UpdateReport) -> str:
         parts=[*_parts(report)],
         groups=groups,
         pairs=pairs[:PAIRS],
-        more_pairs=len(pairs) - PAIRS,
+        more_pairs=pairs[PAIRS : PAIRS + MORE],
+        lost=lost[:LOST],
+        more_lost=lost[LOST : LOST + MORE],
         rows=rows[:CLASSES],
         more_rows=len(rows) - CLASSES,
         steps=steps[:STEPS],
-        more_steps=len(steps) - STEPS,
-        again=report.again(),
+        more_steps=steps[STEPS : STEPS + MORE],
+        again=[*report.merging(), *report.again()],
+        earlier=report.earlier[:MORE],
+        earlier_again=report.earlier_again(),
+        photos=photos,
         test=_test(report.entry),
         course=course([_all_after(entry) for entry in report.history]),
         test_course=course([(_test(entry) or {}).get("accuracy") for entry in report.history]),
-        facts=_facts(report),
+        facts=[*update_facts(report)],
+        technical=technical_line(report),
         remarks=[(cut(one.path), one.reason) for one in report.remarks[:REMARKS]],
         more_remarks=len(report.remarks) - REMARKS,
         thumbnails=thumbnails.rules(),
         cut=cut,
+        br=breakable,
     )
 
 
@@ -123,6 +137,15 @@ def notebook_frame(report: UpdateReport) -> str:
     """Return the page in a frame, which keeps its style to itself."""
     style = "width: 100%; height: 40rem; border: 1px solid #8884; border-radius: 6px"
     return f'<iframe srcdoc="{escape(update_page(report))}" style="{style}"></iframe>'
+
+
+def breakable(text: object) -> Markup:
+    """Return text as HTML that may be broken after the signs at which names are joined.
+
+    >>> breakable("a_b/<c>")
+    Markup('a_<wbr>b/<wbr>&lt;c&gt;')
+    """
+    return Markup(re.sub(r"([_/.])(?=\w|&)", r"\1<wbr>", escape(str(text))))
 
 
 def cut(name: str) -> str:
@@ -148,8 +171,9 @@ def _groups(advice: Advice, thumbnails: Thumbnails) -> Iterator[Group]:
     for kind in KINDS:
         if found := advice.of_kind(kind):
             cards = tuple(_card(one, advice, thumbnails) for one in found[:CARDS])
-            title = f"{len(found)} image{'s' * (len(found) > 1)} {TITLES[kind]}"
-            yield Group(title, TASKS[kind], cards, len(found) - len(cards))
+            rest = tuple(map(about_suspect, found[CARDS : CARDS + MORE]))
+            title = f"{photos(len(found))} {TITLES[kind]}"
+            yield Group(title, task(kind, len(found)), cards, rest, len(found) - len(cards) - len(rest))
 
 
 def _card(suspect: Suspect, advice: Advice, thumbnails: Thumbnails) -> Card:
@@ -164,29 +188,25 @@ def _card(suspect: Suspect, advice: Advice, thumbnails: Thumbnails) -> Card:
 
 
 def _pairs(advice: Advice, thumbnails: Thumbnails) -> Iterator[Pair]:
+    """Yield the confused pairs, the first `PAIRS` with photos; where none that was taken is at hand, a typical one."""
     for number, pair in enumerate(advice.confused):
-        images, example = pair.images[:EXAMPLES], None
-        if number < PAIRS and pair.other in advice.typical:
-            example = Thumbnail(thumbnails.add(advice.typical[pair.other]), cut(pair.other))
-        found = [Thumbnail(thumbnails.add(image), cut(image.name)) for image in images] if number < PAIRS else []
-        yield Pair(
-            cut(pair.label),
-            cut(pair.other),
-            len(pair.images),
-            pair.total,
-            tuple(one for one in found if one.style),
-            example if example and example.style else None,
-        )
+        found, example = list[Thumbnail](), None
+        if number < PAIRS:
+            typical = [one for one in (advice.typical.get(pair.label),) if one]
+            found = [Thumbnail(thumbnails.add(one), cut(one.name)) for one in pair.images[:EXAMPLES] or typical]
+            example = Thumbnail(thumbnails.add(advice.typical.get(pair.other)), cut(pair.other))
+        shown = tuple(one for one in found if one.style) if example and example.style else ()
+        yield Pair(cut(pair.label), cut(pair.other), pair.wrong, pair.total, shown, example if shown else None)
 
 
 def _rows(report: UpdateReport) -> list[Row]:
     """Return the classes, the least recognised first, those without images in the end."""
-    new = {*report.new}
-    rows = [
-        Row(cut(name), name in new, together(report.before, [name]), together(report.after, [name]))
-        for name in report.names
-    ]
+    rows = map(partial(_row, report), report.names)
     return sorted(rows, key=lambda row: (not row.after.total, row.after.percent or 0.0, row.name))
+
+
+def _row(report: UpdateReport, name: str) -> Row:
+    return Row(cut(name), name in report.new, together(report.before, [name]), together(report.after, [name]))
 
 
 class CoursePoint(NamedTuple):
@@ -222,30 +242,3 @@ def _test(entry: Mapping[str, Any]) -> Mapping[str, Any] | None:
     """Return the numbers of a test folder in an entry of the history; None if there are none."""
     test = entry.get("test")
     return test if isinstance(test, Mapping) and isinstance(test.get("accuracy"), int | float) else None
-
-
-def _facts(report: UpdateReport) -> list[tuple[str, str]]:
-    """Return what was learnt, how long it took, what is kept, and how it learns."""
-    entry, settings, classifier = report.entry, report.classifier.settings, report.classifier
-    kept = sum(map(len, (*classifier.exemplars, *classifier.holdout)))
-    seconds = entry.get("seconds")
-    size = f"at {settings.image_size} pixels"
-    rows = [
-        ("learnt", f"{entry['pictures']:,} images" if "pictures" in entry else ""),
-        ("time", _time(float(seconds)) if isinstance(seconds, int | float) else ""),
-        ("the model keeps", f"{kept:,} images, smaller copies of some that it was given"),
-        ("it learns by", f"{settings.method} with {short_name(settings.backbone)} {size}"),
-        ("images from", str(entry.get("images", ""))),
-        ("when", f"{str(entry.get('time', ''))[:16].replace('T', ' ')} UTC" if entry.get("time") else ""),
-    ]
-    return [(name, cut(value)) for name, value in rows if value]
-
-
-def _time(seconds: float) -> str:
-    """Return a duration in words.
-
-    >>> _time(8.4), _time(135)
-    ('8 seconds', '2 minutes 15 seconds')
-    """
-    minutes, rest = divmod(round(seconds), 60)
-    return f"{minutes} minute{'s' * (minutes != 1)} {rest} seconds" if minutes else f"{rest} seconds"

@@ -2,12 +2,14 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from shlex import quote
 from typing import Any
 
 from ssil.classifier.accuracy import ClassResult, added
 from ssil.classifier.advice.advise import Advice
+from ssil.classifier.advice.earlier_suspects import EarlierSuspect
+from ssil.classifier.advice.sentences import photos
 from ssil.classifier.holdout import HoldoutResult
+from ssil.classifier.mending import learn_again, merge_command
 from ssil.classifier.model_directory import ModelVersion
 from ssil.classifier.prediction import Classifier
 from ssil.data.image_index import Remark
@@ -33,6 +35,8 @@ class UpdateReport:
     """On files that were left out, or look odd."""
     folder: str = ""
     """The model directory, as the user named it; empty if there is none."""
+    earlier: tuple[EarlierSuspect, ...] = ()
+    """Images that looked wrong in earlier updates and are still learnt as they were."""
 
     @classmethod
     def of_version(cls, title: str, version: ModelVersion, after: HoldoutResult | None) -> "UpdateReport":
@@ -64,13 +68,29 @@ class UpdateReport:
         """The classes that the update has brought."""
         return tuple(name for name in self.names if name not in {*self.old})
 
+    def tried(self) -> str:
+        """Return on how many photos the accuracy was measured, and that these were not learnt."""
+        count = together(self.after, self.names).total
+        if not self.after or not self.after.cross_validated:
+            return f"{photos(count)} that were kept back, not learnt"
+        every = sum(self.classifier.image_counts().values())
+        of_all = f"{count:,} of its {photos(every)}" if count < every else f"all its {photos(count)}"
+        return f"{of_all}, each by a model that had not learnt it"
+
     def again(self) -> tuple[str, ...]:
         """Return the commands that learn the images again, once their folders are mended; none if that is not known."""
-        images, parent, model = self.entry.get("images"), self.entry.get("parent"), quote(self.folder)
-        if not images or not self.folder:
-            return ()
-        undo = f"ssil rollback {model} {parent}" if parent else f"rm -r {model}"
-        return (*([] if self.refused else [undo]), f"ssil learn {model} {quote(str(images))}")
+        return learn_again(self.folder, self.history[-1:], not self.refused)
+
+    def earlier_again(self) -> tuple[str, ...]:
+        """Return the same commands for all updates from the first one with a suspect that is still there."""
+        first = min((one.update for one in self.earlier), default=len(self.history))
+        return learn_again(self.folder, self.history[first:], not self.refused)
+
+    def merging(self) -> list[str]:
+        """Return the commands that put classes under two names into one folder, where that can be done."""
+        images = str(self.entry.get("images") or "")
+        pairs = self.advice.alike if self.advice and images else ()
+        return [*filter(None, (merge_command(images, pair.first, pair.second) for pair in pairs))]
 
     def lost(self) -> dict[str, tuple[ClassResult, ClassResult]]:
         """Return the old classes of which fewer images are recognised than before, worst first, and both results."""

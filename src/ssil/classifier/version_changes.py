@@ -1,6 +1,7 @@
-"""What made a version of a model, in a few words."""
+"""What made a version of a model, in a few words, and when."""
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import Any
 
 
@@ -26,3 +27,15 @@ def describe_change(entry: Mapping[str, Any]) -> str:
 
 def _few(names: Sequence[str], most: int = 3) -> str:
     return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
+
+
+def local_time(moment: str) -> str:
+    """Return a moment of the history, which is in UTC, in the time of this place; as it is if it is no moment.
+
+    >>> local_time("yesterday")
+    'yesterday'
+    """
+    try:
+        return datetime.fromisoformat(moment).astimezone().strftime("%Y-%m-%d %H:%M")
+    except ValueError:
+        return moment

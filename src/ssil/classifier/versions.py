@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from ssil.classifier.model_files import FORMAT, read_checked_json, refuse_special_files, walk, write_checked_json
-from ssil.classifier.name_history import name_there
+from ssil.classifier.name_history import name_there, without_suspects
 from ssil.core.errors import UserError
 from ssil.core.files import LOCK, checksum, flush_folder, locked, temporary
-from ssil.core.model_layout import CANDIDATE, CURRENT, EXAM, MODEL, VALIDATED, VERSIONS, version_folder
+from ssil.core.model_layout import CANDIDATE, CURRENT, EXAM, MODEL, PAGE, VALIDATED, VERSIONS, version_folder
 
 IMAGES, ONNX = "pictures", "model.onnx"
 EXEMPLARS, HOLDOUT, COUNTED = "exemplars", "quiz", "counted"
@@ -27,6 +27,7 @@ UNFINISHED = (
     f".{CURRENT}.part",
     f".{CANDIDATE}.part",
     f".{EXAM}.part",
+    f".{PAGE}.part",
     DROPPED,
     *(f"{folder}/.*.part" for folder in (VERSIONS, f"{VERSIONS}/*", CANDIDATE)),
 )
@@ -193,9 +194,10 @@ class VersionedDirectory:
     def erase_images(self, class_name: str) -> None:
         """Remove a class's images from every version, under whatever name it has there, and from the disk.
 
-        A candidate is removed as a whole.
+        A candidate is removed as a whole, and so is the page of the last update, and what the history says of images.
         """
         self.drop_candidate()
+        (self.folder / PAGE).unlink(missing_ok=True)
         here = self._history(self.current())
         versions = {number: self.description(number) for number in self.numbers()}  # read all before changing any
         erased = set[str]()
@@ -203,6 +205,7 @@ class VersionedDirectory:
             for number, description in versions.items():
                 names = description["classes"]["names"]
                 name = name_there(class_name, here, description["history"])
+                description["history"] = without_suspects(description["history"])
                 if name in names:
                     label = names.index(name)
                     images = [*description[EXEMPLARS][label], *description[HOLDOUT][label]]
@@ -210,8 +213,8 @@ class VersionedDirectory:
                     for kind in (EXEMPLARS, HOLDOUT, COUNTED):
                         if description.get(kind):
                             description[kind][label] = []
-                    write_checked_json(self.version(number) / MODEL, description)
                     (self.version(number) / VALIDATED).unlink(missing_ok=True)  # it has features of the images
+                write_checked_json(self.version(number) / MODEL, description)
             self._remove_unused(erased)
 
     def prune(self, keep: int) -> list[int]:

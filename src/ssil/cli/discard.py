@@ -24,5 +24,5 @@ def discard(model: Model, /) -> None:
     directory.current()  # fails before the lock creates a folder of a misspelt name
     with directory.locked():
         if not directory.drop_candidate():
-            raise UserError(f"model: {model} has no candidate; an update that --max-drop refuses leaves one")
+            raise UserError(f"model: {model} has no update that was refused; there is nothing to discard")
     console().print(f"{model}: the refused update is removed", markup=False)

@@ -5,7 +5,7 @@ from typing import Any
 
 from cyclopts import App
 
-from ssil.classifier.version_changes import describe_change
+from ssil.classifier.version_changes import describe_change, local_time
 from ssil.cli.terminal import Json, Model, console, json_line, plain, table
 
 BARS, MAX_BARS = "▁▂▃▄▅▆▇█", 40
@@ -32,18 +32,18 @@ def history(model: Model, /, *, json: Json = False) -> None:
             json_line(version=number, current=number == current, **entry)
         return
     tested = any(folder_test(entry) for entry in entries.values())
-    shown = table("version", "when (UTC)", "what", "images", "old", "new", *["test"] * tested, words=3)
+    shown = table("version", "when", "what", "photos", "old", "new", *["test"] * tested, words=3)
     for number, entry in entries.items():
         label = f"{number} (current)" if number == current else str(number)
-        when, images = (str(entry.get(name) or "-") for name in ("time", "pictures"))
+        brought = str(entry.get("new_images") or entry.get("pictures") or "-")
         old = " → ".join(_whole(entry.get(name)) for name in ("old_before", "old_after") if entry.get(name) is not None)
         what = f"{_origin(number, entry)}{describe_change(entry)}"
-        minute = when[:16].replace("T", " ")
+        when = local_time(str(entry.get("time") or "-"))
         numbers = [old or "-", _whole(entry.get("new_after")), *[_whole(folder_test(entry).get("accuracy"))] * tested]
-        shown.add_row(label, plain(minute), plain(what), plain(images), *numbers)
+        shown.add_row(label, plain(when), plain(what), plain(brought), *numbers)
     screen = console()
     screen.print(shown)
-    screen.print("old, new: how many of 100 images of classes it knew, of new ones, it recognises")
+    screen.print("old, new: how many of 100 photos of classes it knew, of new ones, it recognises")
     for name, values in _courses(entries.values()):
         screen.print(f"{name}, version by version: {curve(values)} {values[0]:.0f} → {values[-1]:.0f} of 100")
     if refused := directory.candidate_description():

@@ -1,5 +1,6 @@
 """`ssil inspect`: a model's classes, the images it keeps, and its accuracy on images that it has not learnt."""
 
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,7 +14,6 @@ from ssil.cli.terminal import (
     check_output,
     console,
     json_line,
-    percent,
     plain,
     table,
 )
@@ -22,6 +22,7 @@ from ssil.core.plugins import short_name
 if TYPE_CHECKING:
     from ssil.classifier.holdout import HoldoutResult
     from ssil.classifier.model_directory import ModelVersion
+    from ssil.classifier.prediction import Classifier
 
 app = App(
     name="inspect",
@@ -67,28 +68,49 @@ def inspect(
     if json:
         json_line(**summary, classes=rows)
         return
-    screen, settings = console(), known.settings
+    screen = console()
     versions = f"version {found.number} of {', '.join(map(str, directory.numbers()))}"
-    learner = plain(f"{settings.method} on {short_name(settings.backbone)} at {settings.image_size} pixels")
-    size = f"{summary['bytes'] / 1e6:.1f} MB"
-    screen.print(f"[bold]{plain(model)}[/], {versions}: {len(rows)} classes, {learner}, {size}")
-    shown = table("class", "since update", "kept to learn", "kept to try", "recognised")
+    screen.print(f"[bold]{plain(model)}[/], {versions}: {len(rows)} classes")
+    screen.print(_class_table(rows))
+    for line in _sentences(known, summary["bytes"]):
+        screen.print(line, markup=False)
+
+
+def _class_table(rows: Sequence[Mapping[str, Any]]) -> Any:
+    """Return a table of the classes; the photos of each, or those that are kept where no others are known."""
+    counted = all(row["images"] is not None for row in rows)
+    kept = {"photos": "images"} if counted else {"kept to learn": "exemplars", "kept to try": "quiz"}
+    shown = table("class", "since update", *kept, "recognised")
     for row in rows:
-        counts = (str(row[key]) for key in ("arrived", "exemplars", "quiz"))
-        shown.add_row(plain(row["class"]), *counts, percent(row["accuracy"], decimals=0))
-    screen.print(shown)
+        counts = (str(row[key]) for key in ("arrived", *kept.values()))
+        shown.add_row(plain(row["class"]), *counts, f"{row['right']} of {row['tried']}" if row["tried"] else "-")
+    return shown
+
+
+def _sentences(known: "Classifier", size: int) -> Iterator[str]:
+    """Yield what the table means, and what the model is."""
+    yield "recognised: of the photos that were tried, by a model that had not learnt them"
+    if known.counted:
+        kept = sum(map(len, known.holdout))
+        yield f"photos: those that were learnt; the model keeps small copies of {kept:,} of them, to try later updates"
+    settings = known.settings
+    learner = f"{settings.method} on {short_name(settings.backbone)} at {settings.image_size} pixels"
+    yield f"technical: {learner}; {size / 1e6:.1f} MB on disk"
 
 
 def _rows(found: "ModelVersion", result: "HoldoutResult | None") -> list[dict[str, Any]]:
     """Return one row per class."""
-    known = found.classifier
+    known, sizes = found.classifier, found.classifier.image_counts()
     return [
         {
             "class": name,
             "arrived": arrival,
             "exemplars": len(known.exemplars[label]),
             "quiz": len(known.holdout[label]),
+            "images": sizes.get(name),
             "accuracy": result.accuracy([name]) if result else None,
+            "right": result.result([name]).correct if result else 0,
+            "tried": result.result([name]).total if result else 0,
         }
         for label, (name, arrival) in enumerate(zip(known.classes.names, found.arrivals(), strict=True))
     ]

@@ -21,8 +21,10 @@ from ssil.cli.terminal import (
     console,
     json_line,
     print_remarks,
+    printable,
 )
 from ssil.cli.update_lines import update_lines
+from ssil.core.model_layout import PAGE
 
 if TYPE_CHECKING:
     from ssil.classifier.model_directory import ModelVersion
@@ -72,8 +74,9 @@ An image that arrives again is not learnt twice. Under another class it belongs
 to that class from then on; slda and its like still count it for the first too.
 
 In the end it says what would help: images that are probably in the wrong class
-or in two, blurred and dark ones, classes that look like one or need images.
---html shows them on a page, --json lists all.
+or in two, blurred and dark ones, classes that look like one or need images. The
+page MODEL/update.html shows them all, for as long as it is the last update;
+--html FILE writes it elsewhere, --json lists all and writes none.
 
 Examples:
   ssil learn birds photos/first-week
@@ -141,9 +144,9 @@ def learn(
                 observer=observer,
             )
     except RefusedUpdateError as refused:
-        _tell(refused.report, json, html)
+        _tell(refused.report, json, html, model)
         raise
-    _tell(published.report, json, html)
+    _tell(published.report, json, html, model)
     if not json:
         _print_place(model, published.version)
 
@@ -169,8 +172,8 @@ def _progress(silent: bool) -> Iterator[tuple[Callable[[int, int], None], "Obser
         yield on_progress, observer
 
 
-def _tell(report: "UpdateReport", json: bool, html: Path | None) -> None:
-    """Print a report, or its JSON, and write its page."""
+def _tell(report: "UpdateReport", json: bool, html: Path | None, model: Path) -> None:
+    """Print a report, or its JSON, and write its page: where the user wants it, or else into the model directory."""
     print_remarks(report.remarks, sys.stderr if json else sys.stdout)
     if json:
         from ssil.classifier.advice.sentences import advice_facts
@@ -181,26 +184,17 @@ def _tell(report: "UpdateReport", json: bool, html: Path | None) -> None:
         screen = console()
         for line in update_lines(report):
             screen.print(line, markup=False)
-    if html:
+    if html or not json:
         from ssil.classifier.update_page import write_update_page
 
-        write_update_page(html, report)
+        page = html or model / PAGE
+        write_update_page(page, report)
+        print(f"all of it, with the photos: open {printable(page)} in a browser", file=sys.stderr if json else None)
 
 
 def _print_place(model: Path, version: "ModelVersion") -> None:
-    """Print how the model learns, if it is new, what it can't do, and where it is."""
+    """Print what the model can't do, and where it is."""
     screen = console()
-    if version.number == 1:
-        screen.print(_learner(version.classifier.settings), markup=False)
     if version.onnx_problem:
         screen.print(f"no model.onnx, so that predictions load PyTorch: {version.onnx_problem}", markup=False)
-    screen.print(f"kept in {model} (see: ssil inspect {model}; ssil predict {model} IMAGE)", markup=False)
-
-
-def _learner(settings: ClassifierSettings) -> str:
-    """Return a line that names the network and the method, and the old images that it needs."""
-    needed = settings.configured().method.requirements()
-    network = f"{settings.backbone} at {settings.image_size} pixels"
-    how = f"on features of {network}" if settings.freeze else f"trains {network}"
-    old = "needs no old images" if needed.memory == "none" else "keeps old images to train on again"
-    return f"{settings.method} {how}; {old}"
+    screen.print(f"the model is in {model}; to try it: ssil predict {model} PHOTO", markup=False)

@@ -1,6 +1,7 @@
 """What an update has changed and what would help, in a few lines for a terminal of 80 columns."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
@@ -12,24 +13,32 @@ if TYPE_CHECKING:
     from ssil.classifier.update_report import UpdateReport
 
 WIDTH = 80
-LINES = 8
+LINES = 14
 """Lines of advice at most."""
 
 
 def update_lines(report: "UpdateReport") -> Iterator[str]:
     """Yield lines on what was learnt, how much is recognised, before and after, and what would help."""
+    yield _title(report)
+    yield from _figures(report)
+    yield from _test_lines(report.entry)
+    yield from _lost_lines(report)
+    if report.advice:
+        yield from advice_lines(report.advice, report.merging())
+    yield from _earlier_lines(report)
+
+
+def _title(report: "UpdateReport") -> str:
+    """Return what was learnt: classes, photos and time."""
+    from ssil.classifier.advice.sentences import photos
+
     entry, new = report.entry, report.new
     more = f", more of {len(entry['more'])}" if entry["more"] else ""
     title = f"version {report.number}" if report.number else "not published"
     classes = f"{len(new)} new class{'es' * (len(new) != 1)}{more}"
-    yield f"{title}: {classes}, {entry['pictures']} images, {duration(entry['seconds'])}"
-    yield from _figures(report)
-    yield from _test_lines(entry)
-    if lost := report.lost():
-        named = (f"{name} ({was.correct} of {was.total}, now {now.correct})" for name, (was, now) in lost.items())
-        yield from listed("recognised less than before: ", [*named])
-    if report.advice:
-        yield from advice_lines(report.advice)
+    new_photos, every = entry.get("new_images", entry["pictures"]), entry.get("all_images")
+    in_all = f" ({every:,} with those before)" if every and every != new_photos else ""
+    return f"{title}: {classes}, {photos(new_photos)}{in_all}, {duration(entry['seconds'])}"
 
 
 def _figures(report: "UpdateReport") -> Iterator[str]:
@@ -38,62 +47,75 @@ def _figures(report: "UpdateReport") -> Iterator[str]:
     overall = together(report.after, report.names)
     interval = report.after.interval(report.names) if report.after else None
     if interval is None:
-        yield "how much it recognises is not known: no image was kept back to try it"
+        yield "how much it recognises is not known: no photo was kept back to try it"
         return
     low, high = (round(end) for end in interval)
-    tried = f"(probably {low} to {high}), tried on {overall.total}"
-    yield f"recognises {overall.percent:.0f} of 100 images like these {tried}"
-    yield "  images from another place or another day may do worse: see ssil test"
+    yield f"recognises {overall.percent:.0f} of 100 photos like these (probably {low} to {high})"
+    yield f"  tried on {report.tried()}"
+    yield "  photos from another place or another day may do worse; to find out, keep some"
+    yield f"  that are never learnt, in a folder: ssil test {printable(report.folder) or 'MODEL'} FOLDER"
     if report.old and report.before:
         old, new = (together(report.after, names) for names in (report.old, report.new))
-        was = f"{_of_100(together(report.before, report.old))} before the update, " if report.before else ""
+        was = f"{_of_100(together(report.before, report.old))} before the update, "
         brought = f"; new classes: {_of_100(new)}" if new.total else ""
         yield f"  classes it knew: {was}{_of_100(old)} after it{brought}"
 
 
 def _test_lines(entry: Mapping[str, Any]) -> Iterator[str]:
-    """Yield lines on the images of the test folder, if there is one."""
+    """Yield lines on the photos of the test folder, if there is one."""
     if not (test := entry.get("test")):
         return
     if test["accuracy"] is None:
-        yield "your test folder has no image of the classes it knows"
+        yield "your test folder has no photo of the classes it knows"
         return
     low, high = (round(end) for end in test["interval"])
-    tried = f"(probably {low} to {high}), tried on {test['tried']}"
-    yield f"recognises {test['accuracy']:.0f} of 100 images in your test folder {tried}"
+    tried = f"(probably {low} to {high}), tried on {test['tried']:,}"
+    yield f"recognises {test['accuracy']:.0f} of 100 photos in your test folder {tried}"
     if test["old_before"] is not None and test["old_after"] is not None:
         yield f"  classes it knew: {test['old_before']:.0f} before the update, {test['old_after']:.0f} after it"
     if test["learnt"]:
-        yield f"  {test['learnt']} of its images are not counted: they were learnt before"
+        yield f"  {test['learnt']} of its photos are not counted: they were learnt before"
+
+
+def _lost_lines(report: "UpdateReport") -> Iterator[str]:
+    """Yield lines on classes of which two photos or more are not recognised any more; a single one may be chance."""
+    lost = {name: both for name, both in report.lost().items() if both[0].correct - both[1].correct > 1}
+    named = [f"{name} ({was.correct} of {was.total}, now {now.correct})" for name, (was, now) in lost.items()]
+    yield from listed("recognised less than before: ", named) if named else ()
 
 
 def _of_100(result: "ClassResult") -> str:
     return "-" if result.percent is None else f"{result.percent:.0f}"
 
 
-def advice_lines(advice: "Advice") -> Iterator[str]:
-    """Yield at most `LINES` lines on what would help; nothing if nothing stands out."""
-    shown = [line for lines in _advice(advice) for line in lines]
+def advice_lines(advice: "Advice", merging: Sequence[str] = ()) -> Iterator[str]:
+    """Yield at most `LINES` lines on what would help; nothing if nothing stands out.
+
+    Args:
+        advice: What was found.
+        merging: Commands that put classes under two names into one folder.
+    """
+    shown = [*chain(*_advice(advice, merging))]
     if shown:
-        yield "what would help (--html FILE shows the images):"
+        yield "what would help:"
     yield from shown[:LINES]
     if len(shown) > LINES:
-        yield "  and more (see --html or --json)"
+        yield "  and more, see the page"
 
 
-def _advice(advice: "Advice") -> Iterator[list[str]]:
+def _advice(advice: "Advice", merging: Sequence[str]) -> Iterator[list[str]]:
     from ssil.classifier.advice.advise import KINDS
-    from ssil.classifier.advice.sentences import TITLES
+    from ssil.classifier.advice.sentences import TITLES, photos
 
-    for kind in KINDS:
-        if found := advice.of_kind(kind):
-            start = f"  {len(found)} image{'s' * (len(found) > 1)} {TITLES[kind]}: "
-            yield listed(start, [*map(_short, found)])
     if alike := [f"{pair.first} and {pair.second}" for pair in advice.alike]:
         yield listed("  one class under two names? ", alike, "; ")
+        yield [f"    if so: {printable(command)}" for command in merging[:2]]
+    for kind in KINDS:
+        if found := advice.of_kind(kind):
+            yield listed(f"  {photos(len(found))} {TITLES[kind]}: ", [*map(_short, found)])
     if needed := [f"{one.label} ({_why(one.correct, one.total, one.images)})" for one in advice.needed]:
-        yield listed("  add images of ", needed)
-    if confused := [f"{pair.label} for {pair.other} ({len(pair.images)} of {pair.total})" for pair in advice.confused]:
+        yield listed("  add photos of ", needed)
+    if confused := [f"{pair.label} for {pair.other} ({pair.wrong} of {pair.total})" for pair in advice.confused]:
         yield listed("  taken for another: ", confused)
 
 
@@ -104,6 +126,12 @@ def _why(correct: int, total: int, images: int) -> str:
 def _short(suspect: "Suspect") -> str:
     other = f" (like {suspect.other})" if suspect.kind == "wrong class" else ""
     return f"{suspect.image.name}{other}" if not suspect.twin else f"{suspect.image.name} = {suspect.twin.name}"
+
+
+def _earlier_lines(report: "UpdateReport") -> Iterator[str]:
+    """Yield a line on photos that looked wrong in earlier updates and are still there."""
+    if found := [one.image for one in report.earlier]:
+        yield from listed(f"of earlier updates {len(found)} still look wrong: ", found)
 
 
 def listed(start: str, items: Sequence[str], separator: str = ", ") -> list[str]:

@@ -1,7 +1,7 @@
 """The names of the files of a model directory and of a run directory that more than one room reads."""
 
 CURRENT, MODEL, WEIGHTS, VALIDATED = "current.json", "model.json", "weights.safetensors", "validated.safetensors"
-VERSIONS, CANDIDATE, EXAM = "versions", "candidate", "exam.json"
+VERSIONS, CANDIDATE, EXAM, PAGE = "versions", "candidate", "exam.json", "update.html"
 RECORD, CHECKPOINT, STATE = "record.json", "checkpoint", "state.json"
 
 

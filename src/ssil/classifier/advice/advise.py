@@ -1,15 +1,16 @@
 """Advice on an update: suspicious images, confused classes, classes that look like one, classes that need images."""
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Literal, NamedTuple
 
 import torch
 from torch import Tensor
 
-from ssil.classifier.advice.doubtful_classes import alike_classes
+from ssil.classifier.advice.confusions import ConfusedPair, ImagesAtHand, confused_pairs
+from ssil.classifier.advice.doubtful_classes import alike_classes, spelt_alike
 from ssil.classifier.advice.doubtful_images import (
     Flags,
     Judgement,
@@ -24,7 +25,6 @@ from ssil.classifier.advice.image_measures import ImageMeasures, Values, measure
 from ssil.classifier.advice.learnt_before import LearntBefore
 from ssil.classifier.advice.leave_one_out import LeftOut
 from ssil.classifier.feature_extraction import trained_network
-from ssil.classifier.holdout import holdout_scores
 from ssil.classifier.image_file import ImageFile, LabelledImages
 from ssil.classifier.prediction import Classifier
 from ssil.classifier.update import Update
@@ -33,7 +33,7 @@ from ssil.learning.task import Observer, ignore_progress
 MAX_EXAMINED = 20_000
 """Of more images, as many are examined, evenly spread over them."""
 FEW, WEAK = 10, 0.6
-"""A class needs more images if it has fewer than these, or if a smaller part of its hold-out images is recognised."""
+"""A class needs more images if it has fewer than these, or if a smaller part of its images is recognised."""
 
 RELIABLE = 0.5
 """If a smaller part of the images is nearest to its own class, nothing is said of classes that look like one."""
@@ -55,25 +55,18 @@ class Suspect(NamedTuple):
     """The same image in the other class; None where only its class is known."""
 
 
-class ConfusedPair(NamedTuple):
-    """Hold-out images of a class that are taken for another one."""
-
-    label: str
-    other: str
-    images: tuple[ImageFile, ...]
-    total: int
-    """All hold-out images of the class."""
-
-
 class AlikePair(NamedTuple):
     """Two classes that look like one under two names."""
 
     first: str
+    """The one that was known first."""
     second: str
     nearer: int
     """Images of both that look more like the other class."""
     images: int
     """All images of both that were examined."""
+    spelling: bool = False
+    """Whether the names differ by case, spaces or hyphens only."""
 
 
 class NeededImages(NamedTuple):
@@ -84,7 +77,7 @@ class NeededImages(NamedTuple):
     """Images that the model has learnt or holds out."""
     correct: int
     total: int
-    """Of so many hold-out images so many are recognised."""
+    """Of so many images that were tried so many are recognised."""
 
 
 @dataclass(frozen=True)
@@ -92,7 +85,7 @@ class Advice:
     """What would help a classifier; the most important of each kind first."""
 
     examined: int
-    """Images that were examined, those that the model kept from earlier updates included."""
+    """Images of the update that were examined."""
     suspects: tuple[Suspect, ...]
     confused: tuple[ConfusedPair, ...]
     alike: tuple[AlikePair, ...]
@@ -116,21 +109,53 @@ def advise(known: Classifier | None, result: Update) -> Advice:
         known: The classifier before the update; None for a first one.
         result: The update.
     """
-    confused, sizes = tuple(_confused(result.classifier)), _class_sizes(result)
+    sizes = _class_sizes(result)
     examined = result.examined[:: -(-len(result.examined) // MAX_EXAMINED) or 1]
     twins = {(one.image.original_digest, one.label): one for one in same_images(known, result.arrived)}
     needed = tuple(_needed(result, sizes))
     if not examined:
+        confused = tuple(confused_pairs(result.classifier, None))
         return Advice(0, tuple(twins.values()), confused, (), needed, {})
     found = _examined_images(result.classifier, examined, LearntBefore.of(known))
+    alike = tuple(_alike_pairs(found, result, sizes))
     arrived = {(image.original_digest, name) for image, name in result.arrived}
     suspects = first_reasons([*twins.values(), *found.suspects()])
     brought = [one for one in suspects if (one.image.original_digest, one.label) in arrived]
-    brought_names = {name for _, name in result.arrived}
-    alike = tuple(pair for pair in found.alike() if {pair.first, pair.second} & brought_names)
-    paired = {name for pair in alike for name in (pair.first, pair.second)}
-    others = tuple(one for one in needed if one.label not in paired or one.images < FEW)
-    return Advice(len(examined), tuple(brought), confused, alike, others, found.typical())
+    every = Advice(
+        sum((image.original_digest, name) in arrived for image, name in examined),
+        tuple(brought),
+        tuple(confused_pairs(result.classifier, found.at_hand())),
+        alike,
+        needed,
+        found.typical(),
+    )
+    return _without_pairs(every)
+
+
+def _alike_pairs(found: "ExaminedImages", result: Update, sizes: Mapping[str, int]) -> Iterator[AlikePair]:
+    """Yield the pairs that look like one class and those spelt alike, if an image of either has arrived."""
+    brought = {name for _, name in result.arrived}
+    looking = {frozenset((pair.first, pair.second)): pair for pair in found.alike()}
+    for first, second in spelt_alike(result.classifier.classes.names):
+        pair = looking.pop(frozenset((first, second)), None)
+        both = pair or AlikePair(first, second, 0, sizes[first] + sizes[second])
+        if {first, second} & brought:
+            yield both._replace(spelling=True)
+    yield from (pair for pair in looking.values() if {pair.first, pair.second} & brought)
+
+
+def _without_pairs(advice: Advice) -> Advice:
+    """Return advice in which what is said of two classes that look like one is not said again of their images."""
+    pairs = [{pair.first, pair.second} for pair in advice.alike]
+    paired = {name for pair in pairs for name in pair}
+    return replace(
+        advice,
+        suspects=tuple(
+            one for one in advice.suspects if one.kind != "wrong class" or {one.label, one.other} not in pairs
+        ),
+        confused=tuple(one for one in advice.confused if {one.label, one.other} not in pairs),
+        needed=tuple(one for one in advice.needed if one.label not in paired),
+    )
 
 
 def first_reasons(suspects: Sequence[Suspect]) -> list[Suspect]:
@@ -171,15 +196,11 @@ def learnt_classes(known: Classifier | None) -> dict[str, str]:
 
 def _class_sizes(result: Update) -> Counter[str]:
     """Return how many images the model has learnt or holds out of each class."""
-    classifier = result.classifier
-    if not classifier.counted:
-        return Counter(name for _, name in result.examined)
-    groups = zip(classifier.classes.names, classifier.counted, classifier.holdout, strict=True)
-    return Counter({name: len({*counted, *(one.original_digest for one in held)}) for name, counted, held in groups})
+    return Counter(result.classifier.image_counts() or [name for _, name in result.examined])
 
 
 def _needed(result: Update, sizes: Mapping[str, int]) -> Iterator[NeededImages]:
-    """Yield the classes with few images, or of which few hold-out images are recognised, the weakest first."""
+    """Yield the classes with few images, or of which few images are recognised, the weakest first."""
     results = result.after.classes if result.after else {}
     rows = []
     for name in result.classifier.classes.names:
@@ -188,21 +209,6 @@ def _needed(result: Update, sizes: Mapping[str, int]) -> Iterator[NeededImages]:
         if weak or sizes[name] < FEW:
             rows.append(NeededImages(name, sizes[name], correct, total))
     yield from sorted(rows, key=lambda row: (row.correct / row.total if row.total else 0.0, row.images))
-
-
-def _confused(classifier: Classifier) -> Iterator[ConfusedPair]:
-    """Yield the pairs of classes that the classifier confuses in its hold-out set, the most frequent first."""
-    if not any(classifier.holdout):
-        return
-    predicted = holdout_scores(classifier, classifier.holdout)[0].argmax(1).tolist()
-    images = [(image, label) for label, group in enumerate(classifier.holdout) for image in group]
-    pairs = defaultdict[tuple[int, int], list[ImageFile]](list)
-    for (image, label), other in zip(images, predicted, strict=True):
-        if label != other:
-            pairs[label, other].append(image)
-    names = classifier.classes.names
-    for (label, other), found in sorted(pairs.items(), key=lambda item: -len(item[1])):
-        yield ConfusedPair(names[label], names[other], tuple(found), len(classifier.holdout[label]))
 
 
 @dataclass(frozen=True)
@@ -266,6 +272,10 @@ class ExaminedImages:
         for pair in alike_classes(self.judgement.nearer, self.counts):
             both = self.counts[pair.first] + self.counts[pair.second]
             yield AlikePair(self.names[pair.first], self.names[pair.second], pair.images, both)
+
+    def at_hand(self) -> ImagesAtHand:
+        """Return the images with their features and classes."""
+        return ImagesAtHand(self.images, self.features, [*map(self._name, range(len(self.images)))])
 
     def typical(self) -> dict[str, ImageFile]:
         """Return an image of each class that is near its mean."""

@@ -1,11 +1,12 @@
-"""Decide which pairs of classes look like one class under two names."""
+"""Decide which pairs of classes look like one class under two names, or have the same name but for its spelling."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from ssil.classifier.advice.image_measures import Values
+from ssil.core.spelling import plain_spelling
 
 ALIKE = 0.35
 """Two classes look like one if so large a share of their images is nearer to the other class: chance gives a half."""
@@ -36,3 +37,15 @@ def alike_classes(nearer: Values, counts: Sequence[int]) -> list[AlikeClasses]:
     found = np.argwhere((shares >= ALIKE) & large[:, None] & large)
     pairs = [AlikeClasses(int(a), int(b), float(shares[a, b]), int(wrong[a, b] + wrong[b, a])) for a, b in found]
     return sorted(pairs, key=lambda pair: -pair.share)
+
+
+def spelt_alike(names: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Yield the pairs of names that differ by case, spaces or hyphens only.
+
+    >>> [*spelt_alike(["leek", "kiwi", "Leek"])]
+    [('leek', 'Leek')]
+    """
+    first = dict[str, str]()
+    for name in names:
+        if (other := first.setdefault(plain_spelling(name), name)) != name:
+            yield other, name

@@ -3,7 +3,8 @@
 from collections.abc import Iterator
 from typing import Any
 
-from ssil.classifier.advice.advise import KINDS, Advice, AlikePair, ConfusedPair, Kind, NeededImages, Suspect
+from ssil.classifier.advice.advise import KINDS, Advice, AlikePair, Kind, NeededImages, Suspect
+from ssil.classifier.advice.confusions import ConfusedPair
 
 TITLES: dict[Kind, str] = {
     "same": "in two classes",
@@ -13,16 +14,39 @@ TITLES: dict[Kind, str] = {
     "dark": "very dark",
     "far": "unlike others of the same class",
 }
-"""What the images of a kind are."""
-TASKS: dict[Kind, str] = {
+"""What the photos of a kind are."""
+ONE: dict[Kind, str] = {
     "same": "Decide which class is right, and delete the file in the other one.",
     "nearly same": "Decide which class is right, and delete the file in the other one.",
+    "wrong class": "Move it if it is in the wrong folder; leave it if it is right.",
+    "blurred": "Take it again, or delete it.",
+    "dark": "Take it again with more light, or delete it.",
+    "far": "Keep it if it shows what it should; delete it if not.",
+}
+"""What to do about the only photo of a kind."""
+SEVERAL: dict[Kind, str] = {
+    "same": "Decide for each which class is right, and delete the file in the other one.",
+    "nearly same": "Decide for each which class is right, and delete the file in the other one.",
     "wrong class": "Move those that are in the wrong folder; leave those that are right.",
-    "blurred": "Take the photograph again, or delete it.",
-    "dark": "Take the photograph again with more light, or delete it.",
+    "blurred": "Take them again, or delete them.",
+    "dark": "Take them again with more light, or delete them.",
     "far": "Keep those that show what they should; delete the others.",
 }
-"""What to do about the images of a kind."""
+"""What to do about several photos of a kind."""
+
+
+def photos(count: int) -> str:
+    """Return a number of photos.
+
+    >>> photos(1), photos(2304)
+    ('1 photo', '2,304 photos')
+    """
+    return f"{count:,} photo{'s' * (count != 1)}"
+
+
+def task(kind: Kind, count: int) -> str:
+    """Return what to do about so many photos of a kind."""
+    return (SEVERAL if count > 1 else ONE)[kind]
 
 
 def about_suspect(suspect: Suspect) -> str:
@@ -35,15 +59,15 @@ def about_suspect(suspect: Suspect) -> str:
     """
     name, label, other = suspect.image.name, suspect.label, suspect.other
     placed = placed_name(name, label)
-    twin = placed_name(suspect.twin.name, other) if suspect.twin else f"an image that was learnt as {other}"
+    twin = placed_name(suspect.twin.name, other) if suspect.twin else f"a photo that was learnt as {other}"
     move = f"put it into a folder {other} beside {label}"
     sentences: dict[Kind, str] = {
-        "same": f"{placed} is the same image as {twin}: delete the wrong one.",
-        "nearly same": f"{placed} is nearly the same image as {twin}: delete the wrong one.",
+        "same": f"{placed} is the same photo as {twin}: delete the wrong one.",
+        "nearly same": f"{placed} is nearly the same photo as {twin}: delete the wrong one.",
         "wrong class": f"{name} is in {label}, but looks like {other}: if it is, {move}.",
         "blurred": f"{name} is blurred: take it again, or delete it.",
         "dark": f"{name} is very dark: take it again with more light, or delete it.",
-        "far": f"{name} looks unlike the other images of {label}: keep it only if it shows {label}.",
+        "far": f"{name} looks unlike the other photos of {label}: keep it only if it shows {label}.",
     }
     return sentences[suspect.kind]
 
@@ -58,40 +82,45 @@ def placed_name(name: str, label: str) -> str:
 
 
 def about_alike(pair: AlikePair) -> str:
-    """Return what to do about two classes that look like one."""
-    share = f"{pair.nearer} of their {pair.images} images look more like the other"
-    return (
-        f"{pair.first} and {pair.second} look like one class under two names ({share}): "
-        "if they are one, put their images into one folder."
-    )
+    """Return what to do about two classes that look like one, or are spelt like one.
+
+    >>> about_alike(AlikePair("leek", "Leek", 0, 9, spelling=True))
+    'leek and Leek are one class under two names, it seems. If so, keep all photos under one name, leek.'
+    """
+    cure = f"keep all photos under one name, {pair.first}."
+    if pair.spelling:
+        return f"{pair.first} and {pair.second} are one class under two names, it seems. If so, {cure}"
+    share = f"{pair.nearer} of their {pair.images} photos look more like the other"
+    return f"{pair.first} and {pair.second} look like one class under two names ({share}). If they are one, {cure}"
 
 
 def about_needed(needed: NeededImages) -> str:
-    """Return that a class needs images, and why.
+    """Return that a class needs photos, and why.
 
     >>> about_needed(NeededImages("garlic", 8, 0, 0)), about_needed(NeededImages("kiwi", 40, 3, 8))
-    ('Add images of garlic: there are only 8.', 'Add images of kiwi: 3 of 8 were recognised.')
+    ('Add photos of garlic: there are only 8.', 'Add photos of kiwi: 3 of 8 were recognised.')
     """
     few = f"there are only {needed.images}" if needed.images else "none was learnt"
     why = f"{needed.correct} of {needed.total} were recognised" if needed.total else few
-    return f"Add images of {needed.label}: {why}."
+    return f"Add photos of {needed.label}: {why}."
 
 
 def about_confused(pair: ConfusedPair) -> str:
     """Return how often a class is taken for another one.
 
-    >>> about_confused(ConfusedPair("leek", "zucchini", (), 6))
-    'leek was taken for zucchini: 0 of 6'
+    >>> about_confused(ConfusedPair("leek", "zucchini", (), 2, 25))
+    'leek was taken for zucchini: 2 of 25'
     """
-    return f"{pair.label} was taken for {pair.other}: {len(pair.images)} of {pair.total}"
+    return f"{pair.label} was taken for {pair.other}: {pair.wrong} of {pair.total}"
 
 
 def next_steps(advice: Advice) -> Iterator[str]:
     """Yield what would help, the most important first, one sentence each."""
+    yield from (about_alike(pair) for pair in advice.alike if pair.spelling)
     for kind in KINDS:
         if count := len(advice.of_kind(kind)):
-            yield f"{count} image{'s are' if count > 1 else ' is'} {TITLES[kind]}. {TASKS[kind]}"
-    yield from map(about_alike, advice.alike)
+            yield f"{photos(count)} {'are' if count > 1 else 'is'} {TITLES[kind]}. {task(kind, count)}"
+    yield from (about_alike(pair) for pair in advice.alike if not pair.spelling)
     yield from map(about_needed, advice.needed)
 
 
@@ -115,6 +144,7 @@ def advice_facts(advice: Advice) -> dict[str, Any]:
                 "class": pair.label,
                 "taken_for": pair.other,
                 "images": [image.name for image in pair.images],
+                "wrong": pair.wrong,
                 "of": pair.total,
             }
             for pair in advice.confused

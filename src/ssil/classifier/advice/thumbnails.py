@@ -10,8 +10,8 @@ from ssil.classifier.image_file import ImageFile
 from ssil.data.crop_boxes import centre_box
 from ssil.data.decode import UnreadableError, measure, view
 
-SIDE, QUALITY = 112, 72
-MOST_BYTES = 600_000
+SIDE, QUALITY = 200, 62
+MOST_BYTES = 740_000
 """Of all thumbnails of a page."""
 
 

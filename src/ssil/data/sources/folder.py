@@ -120,7 +120,7 @@ def _is_folder(entry: os.DirEntry[str]) -> bool:
 def files_of_class(root: Path, folder: str) -> tuple[list[str], list[Remark]]:
     """Return the files in a class's folder, and remarks on its sub-folders."""
     folders, files, remarks = list_folder(root, folder)
-    cure = f"move its images to {folder}, or, if it is a class of its own, beside it"
+    cure = f"move its files to {folder}, or, if it is a class of its own, beside it"
     remarks += [Remark(join(folder, deep), f"a folder inside a class is not looked into; {cure}") for deep in folders]
     return [join(folder, file) for file in files], remarks
 
@@ -250,7 +250,7 @@ def remarks_on_spelling(names: Iterable[str], known: Iterable[str] = ()) -> list
     """
     first = {plain_spelling(name): name for name in known}
     pairs = [(first.setdefault(plain_spelling(name), name), name) for name in names]
-    cure = "they are learnt as two; if they are one, put their images into one folder"
+    cure = "they are learnt as two; if they are one, put their files into one folder"
     return [
         Remark(name, f"classes {other!r} and {name!r} differ by case, spaces or hyphens only; {cure}", left_out=False)
         for other, name in pairs

@@ -1,0 +1,72 @@
+"""Images that looked wrong in an earlier update, and that the model still has as they were."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
+from typing import Any, NamedTuple
+
+from ssil.classifier.advice.advise import KINDS, Advice
+from ssil.classifier.advice.sentences import about_suspect
+from ssil.classifier.image_file import LabelledImages
+from ssil.classifier.prediction import Classifier
+
+MOST = 30
+"""Suspects of an update that its entry in the history keeps."""
+
+
+class EarlierSuspect(NamedTuple):
+    """An image that looked wrong in an earlier update."""
+
+    update: int
+    """The position of the update's entry in the history, from 0."""
+    image: str
+    """The image's name."""
+    sentence: str
+    """What was said of it."""
+
+
+def suspects_to_remember(advice: Advice) -> list[dict[str, str]]:
+    """Return what the history keeps of an update's suspects."""
+    found = (
+        (one.image.original_digest, one.label, one.kind, one.image.name, about_suspect(one)) for one in advice.suspects
+    )
+    return [dict(zip(("digest", "class", "kind", "image", "what_to_do"), one, strict=True)) for one in found][:MOST]
+
+
+def earlier_suspects(
+    history: Sequence[Mapping[str, Any]], classifier: Classifier, arrived: LabelledImages
+) -> list[EarlierSuspect]:
+    """Return the suspects of earlier updates that a classifier after an update still has in the same class.
+
+    An image that now arrives in another class, or whose class was forgotten or renamed, is left out.
+
+    Args:
+        history: The entries before the update.
+        classifier: The classifier after it.
+        arrived: What the update has brought.
+    """
+    labels = _classes_of_images(classifier) | {image.original_digest: name for image, name in arrived}
+    found = (
+        EarlierSuspect(update, one["image"], one["what_to_do"])
+        for update, entry in enumerate(history)
+        for one in _kept(entry)
+        if labels.get(one["digest"]) == one["class"]
+    )
+    return [*{one.image: one for one in found}.values()]
+
+
+def _kept(entry: Mapping[str, Any]) -> Iterator[dict[str, str]]:
+    """Yield the suspects in an entry of the history, without what is not as it should be."""
+    for one in entry.get("suspects") or ():
+        whole = isinstance(one, dict) and all(
+            isinstance(one.get(key), str) for key in ("digest", "image", "what_to_do")
+        )
+        if whole and one.get("kind") in KINDS:
+            yield one
+
+
+def _classes_of_images(classifier: Classifier) -> dict[str, str]:
+    """Return the class of each image, by its checksum, that a classifier has counted or keeps."""
+    names = classifier.classes.names
+    kept = zip(names, classifier.exemplars, classifier.holdout, strict=True)
+    found = {image.original_digest: name for name, *both in kept for image in chain(*both)}
+    return found | {digest: name for name, group in zip(names, classifier.counted, strict=False) for digest in group}
