@@ -39,6 +39,7 @@ def test_old_and_new_classes_in_plain_words(report: UpdateReport) -> None:
         "  photos from another place or another day may do worse; to find out, keep some",
         "  that are never learnt, in a folder: ssil test MODEL FOLDER",
         "  classes it knew: 100 before the update, 88 after it; new classes: 25",
+        "  (before and after were tried now, on the same photos)",
     ]
 
 
@@ -53,7 +54,7 @@ def test_classes_that_lost_more_than_one_photo_are_named(report: UpdateReport) -
 def test_photos_that_looked_wrong_before_are_told_again(report: UpdateReport) -> None:
     earlier = tuple(EarlierSuspect(0, f"ant/{at}.jpg", "Look at it.") for at in range(9))
     lines = [*update_lines(replace(report, earlier=earlier))]
-    assert lines[-1].startswith("of earlier updates 9 still look wrong: ant/0.jpg, ant/1.jpg")
+    assert lines[-1].startswith("9 photos of earlier updates still look wrong: ant/0.jpg, ant/1.jpg")
     assert len(lines[-1]) <= 80
 
 
@@ -74,11 +75,12 @@ def test_advice_takes_few_narrow_lines() -> None:
     confused = tuple(ConfusedPair(long, f"{long}_{at}", (SOON,), 1, 6) for at in range(9))
     needed = (NeededImages("garlic", 8, 0, 0), NeededImages("kiwi", 40, 3, 8))
     advice = Advice(99, suspects, confused, (AlikePair("leek", "porre", 20, 40),), needed, {})
-    lines = [*advice_lines(advice, ["mv porre leek"])]
+    lines = [*advice_lines(advice, ["mv porre leek"], ["ssil rollback m 1", "ssil learn m week-2"])]
+    assert lines.pop() == "  when you have mended the folders: ssil rollback m 1 && ssil learn m week-2"
     assert len(lines) <= LINES + 2
     assert max(map(len, lines)) <= 80
     assert "  1 photo blurred: leek/003.jpg" in lines
-    assert lines[1:3] == ["  one class under two names? leek and porre", "    if so: mv porre leek"]
+    assert lines[1:3] == ["  one class under two names? leek = porre", "    if so: mv porre leek"]
     assert lines[3].startswith("  20 photos in two classes: leek/0.jpg =")
     assert [*advice_lines(replace(advice, suspects=(), confused=(), alike=()))][1:] == [
         "  add photos of garlic (has 8), kiwi (3 of 8 right)"

@@ -24,7 +24,7 @@ def update_lines(report: "UpdateReport") -> Iterator[str]:
     yield from _test_lines(report.entry)
     yield from _lost_lines(report)
     if report.advice:
-        yield from advice_lines(report.advice, report.merging())
+        yield from advice_lines(report.advice, report.merging(), report.again())
     yield from _earlier_lines(report)
 
 
@@ -59,6 +59,7 @@ def _figures(report: "UpdateReport") -> Iterator[str]:
         was = f"{_of_100(together(report.before, report.old))} before the update, "
         brought = f"; new classes: {_of_100(new)}" if new.total else ""
         yield f"  classes it knew: {was}{_of_100(old)} after it{brought}"
+        yield "  (before and after were tried now, on the same photos)"
 
 
 def _test_lines(entry: Mapping[str, Any]) -> Iterator[str]:
@@ -88,12 +89,13 @@ def _of_100(result: "ClassResult") -> str:
     return "-" if result.percent is None else f"{result.percent:.0f}"
 
 
-def advice_lines(advice: "Advice", merging: Sequence[str] = ()) -> Iterator[str]:
+def advice_lines(advice: "Advice", merging: Sequence[str] = (), again: Sequence[str] = ()) -> Iterator[str]:
     """Yield at most `LINES` lines on what would help; nothing if nothing stands out.
 
     Args:
         advice: What was found.
         merging: Commands that put classes under two names into one folder.
+        again: Commands that learn the images again once they are mended.
     """
     shown = [*chain(*_advice(advice, merging))]
     if shown:
@@ -101,14 +103,16 @@ def advice_lines(advice: "Advice", merging: Sequence[str] = ()) -> Iterator[str]
     yield from shown[:LINES]
     if len(shown) > LINES:
         yield "  and more, see the page"
+    if again and (advice.suspects or advice.alike):
+        yield f"  when you have mended the folders: {printable(' && '.join(again))}"
 
 
 def _advice(advice: "Advice", merging: Sequence[str]) -> Iterator[list[str]]:
     from ssil.classifier.advice.advise import KINDS
     from ssil.classifier.advice.sentences import TITLES, photos
 
-    if alike := [f"{pair.first} and {pair.second}" for pair in advice.alike]:
-        yield listed("  one class under two names? ", alike, "; ")
+    if alike := [f"{pair.first} = {pair.second}" for pair in advice.alike]:
+        yield listed("  one class under two names? ", alike)
         yield [f"    if so: {printable(command)}" for command in merging[:2]]
     for kind in KINDS:
         if found := advice.of_kind(kind):
@@ -130,8 +134,10 @@ def _short(suspect: "Suspect") -> str:
 
 def _earlier_lines(report: "UpdateReport") -> Iterator[str]:
     """Yield a line on photos that looked wrong in earlier updates and are still there."""
+    from ssil.classifier.advice.sentences import photos
+
     if found := [one.image for one in report.earlier]:
-        yield from listed(f"of earlier updates {len(found)} still look wrong: ", found)
+        yield from listed(f"{photos(len(found))} of earlier updates still look wrong: ", found)
 
 
 def listed(start: str, items: Sequence[str], separator: str = ", ") -> list[str]:
