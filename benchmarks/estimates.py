@@ -3,6 +3,7 @@
 python benchmarks/estimates.py FOLDER --out NEW.csv [--sizes 20,5,1,10,20,25] [--seeds 0]
 python benchmarks/estimates.py --table NEW.csv
 python benchmarks/estimates.py --rules FEATURES.npz [--seeds 0,1,2,3]
+python benchmarks/estimates.py --folds FEATURES.npz [--seeds 0,1,2,3]
 
 FOLDER has train/ and test/ with one sub-folder per class. Classes arrive in an order that the seed draws, as many in
 each update as `--sizes` says; the fourth update brings more images of two known classes too: a third of their images
@@ -13,6 +14,7 @@ difference and the share of updates whose interval contains the accuracy on test
 
 `--rules` compares shares for the rule of near-duplicates on training images alone (features of `frozen_updates.py
 --extract`): seven in ten are learnt, and the estimate by cross-validation stands beside the accuracy on the others.
+`--folds` compares numbers of folds in the same way; there whole groups of near-duplicates are held back.
 """
 
 import argparse
@@ -30,11 +32,12 @@ from frozen_updates import WEIGHTS
 from growing import add, numbers, read
 from ssil.classifier.accuracy import wilson
 from ssil.classifier.classifier_settings import make_settings, with_start_settings, with_weights_settings
-from ssil.classifier.cross_validation import ValidatedImages, cross_validated
+from ssil.classifier.cross_validation import ValidatedImages, cross_validated, near_groups
 from ssil.classifier.feature_extraction import trained_network
-from ssil.classifier.holdout import evaluate, evaluate_scores, image_scores
+from ssil.classifier.holdout import evaluate, evaluate_scores, image_scores, validated_result
 from ssil.classifier.image_file import ImageFile
 from ssil.classifier.images import load_images
+from ssil.classifier.near_duplicates import SHARE, feature_vectors
 from ssil.classifier.prediction import Classifier
 from ssil.classifier.update import update
 from ssil.core.classes import ClassTable
@@ -44,6 +47,8 @@ from ssil.nn.network import Output
 
 SHARES, HELD_BACK = (2.0, 0.99, 0.95, 0.9), 0.3
 """The shares that `--rules` compares (with the first no two images are alike), and the part that is held back."""
+FOLD_COUNTS = (5, 10, 20)
+"""The numbers of folds that `--folds` compares."""
 MORE = 3
 """The update, counted from 0, that brings more images of two known classes."""
 
@@ -123,9 +128,7 @@ def rules(path: Path, seeds: Sequence[int]) -> Iterator[str]:
     found: dict[float, list[tuple[float, float]]] = {share: [] for share in SHARES}
     for seed in seeds:
         learnt = torch.rand(len(labels), generator=torch.Generator().manual_seed(seed)) > HELD_BACK
-        scorer = LinearDiscriminants()
-        scorer.add(scorer.embed(features[learnt].double()), labels[learnt], classes.seen)
-        scorer.solve()
+        scorer = fitted(features[learnt], labels[learnt], classes)
         others = features[~learnt]
         truth = (scorer(Output(others[:, :0], others), classes).argmax(1) == labels[~learnt]).double().mean()
         images = ValidatedImages.of(features[learnt], labels[learnt], torch.full_like(labels[learnt], -1))
@@ -137,6 +140,44 @@ def rules(path: Path, seeds: Sequence[int]) -> Iterator[str]:
     for share, measured in found.items():
         told, true = (fmean(column) for column in zip(*measured, strict=True))
         yield f"| {share if share < 2 else 'none alike'} | {told:.1f} | {true:.1f} | {told - true:+.1f} |"
+
+
+def folds(path: Path, seeds: Sequence[int]) -> Iterator[str]:
+    """Markdown: for each number of folds the estimate beside the accuracy on groups that were held back, over seeds."""
+    data = np.load(path)
+    features, labels = torch.from_numpy(data["features"]).float(), torch.from_numpy(data["labels"]).long()
+    classes = ClassTable(tuple(map(str, range(int(labels.max()) + 1))), (0, int(labels.max()) + 1))
+    _, group = near_groups(feature_vectors(features), labels, SHARE).unique(return_inverse=True)
+    found: dict[int, list[Row]] = {count: [] for count in FOLD_COUNTS}
+    for seed in seeds:
+        random = torch.Generator().manual_seed(seed)
+        learnt = (torch.rand(int(group.max()) + 1, generator=random) > HELD_BACK)[group]
+        scorer = fitted(features[learnt], labels[learnt], classes)
+        others = features[~learnt]
+        truth = (scorer(Output(others[:, :0], others), classes).argmax(1) == labels[~learnt]).double().mean()
+        images = ValidatedImages.of(features[learnt], labels[learnt], torch.full_like(labels[learnt], -1))
+        for count, rows in found.items():
+            made = validated_result(cross_validated(scorer, classes, images, folds=count)[0], classes.names)
+            assert made
+            told, interval = made.accuracy(classes.names) or 0.0, made.interval(classes.names)
+            assert interval
+            known = (path.stem, seed, 1, classes.seen, told, *interval, 0.0)
+            rows.append(Row(*known, 100 * float(truth), len(others)))
+    yield "| folds | estimate less held-back images | mean absolute difference | covered | agree |"
+    yield "|---|---|---|---|---|"
+    for count, rows in found.items():
+        differences = [row.told - row.truth for row in rows]
+        inside = sum(row.low <= row.truth <= row.high for row in rows)
+        cells = (f"{fmean(differences):+.1f}", f"{fmean(map(abs, differences)):.1f}", inside, sum(map(agree, rows)))
+        yield f"| {count} | {' | '.join(map(str, cells))} |"
+
+
+def fitted(features: torch.Tensor, labels: torch.Tensor, classes: ClassTable) -> LinearDiscriminants:
+    """The default's scorer, fitted to some images."""
+    scorer = LinearDiscriminants()
+    scorer.add(scorer.embed(features.double()), labels, classes.seen)
+    scorer.solve()
+    return scorer
 
 
 def table(rows: Sequence[Row]) -> Iterator[str]:
@@ -177,13 +218,15 @@ def main() -> None:
     parser.add_argument("folder", nargs="?", type=Path)
     parser.add_argument("--table", type=Path)
     parser.add_argument("--rules", type=Path)
+    parser.add_argument("--folds", type=Path)
     parser.add_argument("--out", type=Path)
     parser.add_argument("--sizes", type=numbers, default=[20, 5, 1, 10, 20, 25])
     parser.add_argument("--seeds", type=numbers, default=[0])
     asked = parser.parse_args()
-    if asked.rules:
-        print("\n".join(rules(asked.rules, asked.seeds)))
-        return
+    for measure, path in ((rules, asked.rules), (folds, asked.folds)):
+        if path:
+            print("\n".join(measure(path, asked.seeds)))
+            return
     if asked.table:
         print("\n".join(table(read(asked.table, Row))))
         return

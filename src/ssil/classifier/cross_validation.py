@@ -95,7 +95,7 @@ def restore_validated(tensors: Mapping[str, Tensor], classes: int) -> ValidatedI
 
 @torch.inference_mode()
 def cross_validated(
-    scorer: ClosedForm, classes: ClassTable, images: ValidatedImages, share: float = SHARE
+    scorer: ClosedForm, classes: ClassTable, images: ValidatedImages, share: float = SHARE, folds: int = FOLDS
 ) -> tuple[ValidatedImages, Tensor]:
     """Predict each image by a model that was fitted to images of other groups.
 
@@ -104,12 +104,13 @@ def cross_validated(
         classes: The classes it knows.
         images: Images that it has learnt, one or more.
         share: By which images are alike, see `near_duplicates.threshold`.
+        folds: In how many parts the images are divided.
 
     Returns:
         The images with their groups and predictions, and the scores (N, classes).
     """
-    grouped = replace(images, groups=_groups(feature_vectors(images.features.float()), images.labels, share))
-    return predicted_by_others(scorer, classes, grouped, assign_folds(grouped.groups, images.labels))
+    grouped = replace(images, groups=near_groups(feature_vectors(images.features.float()), images.labels, share))
+    return predicted_by_others(scorer, classes, grouped, assign_folds(grouped.groups, images.labels, folds))
 
 
 @torch.inference_mode()
@@ -122,14 +123,13 @@ def predicted_by_others(
     everything = scorer.emptied()
     everything.add(vectors, images.labels, classes.seen)
     scores = torch.full((len(images), classes.seen), -torch.inf)
-    for fold in range(FOLDS):
+    for fold in folds.unique().tolist():
         rows = (folds == fold).nonzero()[:, 0]
-        if len(rows):
-            scores[rows] = _scores_without(everything, rows, vectors, images, classes)
+        scores[rows] = _scores_without(everything, rows, vectors, images, classes)
     return replace(images, predicted=scores.argmax(1)), scores
 
 
-def _groups(vectors: Tensor, labels: Tensor, share: float) -> Tensor:
+def near_groups(vectors: Tensor, labels: Tensor, share: float) -> Tensor:
     """Return the group of each image; groups of different classes have different numbers."""
     alike_above, groups = threshold(vectors, labels, share), torch.arange(len(labels))
     for label in labels.unique().tolist():
@@ -138,8 +138,8 @@ def _groups(vectors: Tensor, labels: Tensor, share: float) -> Tensor:
     return groups
 
 
-def assign_folds(groups: Tensor, labels: Tensor) -> Tensor:
-    """Return a fold for each image: whole groups, and each class divided as equally as its groups allow.
+def assign_folds(groups: Tensor, labels: Tensor, count: int = FOLDS) -> Tensor:
+    """Return one of `count` folds for each image: whole groups, and each class divided as equally as its groups allow.
 
     >>> assign_folds(torch.tensor([0, 0, 2, 3, 4]), torch.zeros(5, dtype=torch.long)).tolist()
     [0, 0, 1, 2, 3]
@@ -147,11 +147,11 @@ def assign_folds(groups: Tensor, labels: Tensor) -> Tensor:
     folds = torch.zeros_like(labels)
     for label in labels.unique().tolist():
         rows = (labels == label).nonzero()[:, 0]
-        sizes, first = [0] * FOLDS, label % FOLDS  # so that small classes don't all use the same folds
-        found, counts = groups[rows].unique(return_counts=True)
-        for group, count in sorted(zip(found.tolist(), counts.tolist(), strict=True), key=lambda pair: -pair[1]):
-            fold = min(range(FOLDS), key=lambda one: (sizes[one], (one - first) % FOLDS))
-            sizes[fold] += count
+        sizes, first = [0] * count, label % count  # so that small classes don't all use the same folds
+        found, totals = groups[rows].unique(return_counts=True)
+        for group, images in sorted(zip(found.tolist(), totals.tolist(), strict=True), key=lambda pair: -pair[1]):
+            fold = min(range(count), key=lambda one: (sizes[one], (one - first) % count))
+            sizes[fold] += images
             folds[groups == group] = fold
     return folds
 
