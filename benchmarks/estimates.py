@@ -4,6 +4,7 @@ python benchmarks/estimates.py FOLDER --out NEW.csv [--sizes 20,5,1,10,20,25] [-
 python benchmarks/estimates.py --table NEW.csv
 python benchmarks/estimates.py --rules FEATURES.npz [--seeds 0,1,2,3]
 python benchmarks/estimates.py --folds FEATURES.npz [--seeds 0,1,2,3]
+python benchmarks/estimates.py --cost FOLDER
 
 FOLDER has train/ and test/ with one sub-folder per class. Classes arrive in an order that the seed draws, as many in
 each update as `--sizes` says; the fourth update brings more images of two known classes too: a third of their images
@@ -15,15 +16,19 @@ difference and the share of updates whose interval contains the accuracy on test
 `--rules` compares shares for the rule of near-duplicates on training images alone (features of `frozen_updates.py
 --extract`): seven in ten are learnt, and the estimate by cross-validation stands beside the accuracy on the others.
 `--folds` compares numbers of folds in the same way; there whole groups of near-duplicates are held back.
+`--cost` learns FOLDER (one sub-folder per class) in two updates of half of the classes each, and tells which part of
+the time goes into cross-validation. Reading the images and computing features are part of it, the export is not.
 """
 
 import argparse
 import math
+import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from random import Random
 from statistics import fmean
-from typing import NamedTuple
+from typing import Any, NamedTuple
+from unittest.mock import patch
 
 import numpy as np
 import torch
@@ -32,7 +37,13 @@ from frozen_updates import WEIGHTS
 from growing import add, numbers, read
 from ssil.classifier.accuracy import wilson
 from ssil.classifier.classifier_settings import make_settings, with_start_settings, with_weights_settings
-from ssil.classifier.cross_validation import ValidatedImages, cross_validated, near_groups
+from ssil.classifier.cross_validation import (
+    ValidatedImages,
+    ValidatedUpdate,
+    cross_validated,
+    near_groups,
+    validate_update,
+)
 from ssil.classifier.feature_extraction import trained_network
 from ssil.classifier.holdout import evaluate, evaluate_scores, image_scores, validated_result
 from ssil.classifier.image_file import ImageFile
@@ -172,6 +183,30 @@ def folds(path: Path, seeds: Sequence[int]) -> Iterator[str]:
         yield f"| {count} | {' | '.join(map(str, cells))} |"
 
 
+def cost(folder: Path) -> Iterator[str]:
+    """Markdown: for two updates the seconds of a core in all, and in cross-validation."""
+    pairs, spent = load_images(str(folder))[0], [0.0]
+
+    def timed(*given: Any) -> ValidatedUpdate:
+        began = time.process_time()
+        found = validate_update(*given)
+        spent.append(time.process_time() - began)
+        return found
+
+    names, classifier = sorted({name for _, name in pairs}), None
+    own = make_settings(with_weights_settings(with_start_settings({}, None, scratch=False)[0], WEIGHTS))
+    yield "| update | classes | images | seconds | of cross-validation | part |"
+    yield "|---|---|---|---|---|---|"
+    for number in range(2):
+        arrived = [(image, name) for image, name in pairs if name in names[number::2]]
+        began = time.process_time()
+        with patch("ssil.classifier.update_accuracy.validate_update", timed):
+            made = update(classifier, own, arrived, init=None if classifier else read_first_weights(WEIGHTS))
+        seconds, classifier = time.process_time() - began, made.classifier
+        cells = (number + 1, classifier.classes.seen, len(arrived), f"{seconds:.1f}", f"{spent[-1]:.1f}")
+        yield f"| {' | '.join(map(str, cells))} | {100 * spent[-1] / seconds:.0f} % |"
+
+
 def fitted(features: torch.Tensor, labels: torch.Tensor, classes: ClassTable) -> LinearDiscriminants:
     """The default's scorer, fitted to some images."""
     scorer = LinearDiscriminants()
@@ -219,6 +254,7 @@ def main() -> None:
     parser.add_argument("--table", type=Path)
     parser.add_argument("--rules", type=Path)
     parser.add_argument("--folds", type=Path)
+    parser.add_argument("--cost", type=Path)
     parser.add_argument("--out", type=Path)
     parser.add_argument("--sizes", type=numbers, default=[20, 5, 1, 10, 20, 25])
     parser.add_argument("--seeds", type=numbers, default=[0])
@@ -227,6 +263,9 @@ def main() -> None:
         if path:
             print("\n".join(measure(path, asked.seeds)))
             return
+    if asked.cost:
+        print("\n".join(cost(asked.cost)))
+        return
     if asked.table:
         print("\n".join(table(read(asked.table, Row))))
         return

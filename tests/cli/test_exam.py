@@ -27,7 +27,7 @@ def test_judged_refused_accepted_and_shown(
         path.write_bytes(image.read())
     first = str(tiny_classifiers.folder(tmp_path / "first", ["ant", "bee"]))
     assert main(["learn", model, first, *SMALL, "--test", str(folder)]) == 0
-    assert "images in your test folder (probably" in capsys.readouterr().out
+    assert "photos in your test folder (probably" in capsys.readouterr().out
     assert main(["exam", model, str(folder)]) == 0
     assert "judged by 9 images" in capsys.readouterr().out
     monkeypatch.setattr("ssil.classifier.publish_update._excess", refuse)

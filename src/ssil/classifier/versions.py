@@ -79,7 +79,7 @@ class VersionedDirectory:
     def is_model_directory(self) -> bool:
         """Whether there is a model, nothing but images that wait, or what a killed first update leaves."""
         found = {path.name for path in self.folder.iterdir()} if self.folder.is_dir() else set()
-        begun = LOCK in found and found <= {LOCK, VERSIONS, IMAGES, STAGING, f".{CURRENT}.part"}
+        begun = LOCK in found and found <= {LOCK, VERSIONS, IMAGES, STAGING, PAGE, f".{CURRENT}.part"}
         return self.exists or begun or found <= {STAGING}
 
     def numbers(self) -> list[int]:
