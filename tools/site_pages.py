@@ -8,6 +8,7 @@ CONTRIBUTING.md. So nothing is written twice, and the site can't lag behind.
 import inspect
 import re
 from html import escape
+from itertools import zip_longest
 from pathlib import Path
 from posixpath import relpath
 from typing import Any
@@ -60,10 +61,25 @@ def with_sections(markdown: str) -> str:
     """Replace the lines that ask for a section of a file outside docs/."""
 
     def included(asked: re.Match[str]) -> str:
+        level = max((len(found) for found in re.findall(r"(?m)^(#+) ", markdown[: asked.start()])[-1:]), default=1)
         text = section((ROOT / asked[1]).read_text(), asked[2])
-        return re.sub(r"\]\(docs/", "](", text)
+        return re.sub(r"\]\(docs/", "](", with_headings_below(text, level))
 
     return SECTION.sub(included, markdown)
+
+
+def with_headings_below(text: str, level: int) -> str:
+    r"""Return a section whose highest headings are one level below `level`; code stays as it is.
+
+    >>> with_headings_below("### A\n#### B", level=1)
+    '## A\n### B'
+    """
+    blocks = re.split(r"(?ms)(^```.*?^```$)", text)
+    highest = min((len(found) for block in blocks[::2] for found in re.findall(r"(?m)^(#+) ", block)), default=0)
+    moved = (
+        re.sub(r"(?m)^#+(?= )", lambda mark: "#" * (len(mark[0]) - highest + level + 1), one) for one in blocks[::2]
+    )
+    return "".join(part for pair in zip_longest(moved, blocks[1::2], fillvalue="") for part in pair)
 
 
 def with_inside_links(markdown: str, page: str) -> str:

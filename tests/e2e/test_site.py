@@ -6,13 +6,16 @@ import subprocess
 import sys
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
 import ssil
+from site_browser import served, site_page
 from site_docstrings import with_code_blocks
 from site_pages import generated_pages, method_page, section, with_inside_links, with_sections
 from ssil.learning.registry import recipes
+from studio_browser import violations
 
 ROOT = Path(__file__).parents[2]
 
@@ -63,6 +66,44 @@ def test_every_link_of_the_site_leads_to_a_page_of_it(site: Path) -> None:
 def test_search_finds_every_method(site: Path) -> None:
     index = (site / "search" / "search_index.json").read_text()
     assert [name for name in recipes() if f"methods/{name}.html" not in index] == []
+
+
+LOOKED_AT = (
+    "index.html",
+    "classifier.html",
+    "comparing.html",
+    "own-method.html",
+    "own-stream.html",
+    "data.html",
+    "methods/ssil.html",
+    "notebooks/comparing.html",
+    "results/index.html",
+    "api.html",
+)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("width", "colours"), [(1280, "light"), (390, "light"), (390, "dark")])
+def test_pages_are_accessible_and_fit(site: Path, width: int, colours: Literal["light", "dark"]) -> None:
+    """No violation that axe knows of, and no page that must be scrolled sideways."""
+    with served(site) as address, site_page(width, colours) as page:
+        for name in LOOKED_AT:
+            page.goto(f"{address}/{name}", wait_until="networkidle")
+            assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), name
+            assert violations(page) == [], name
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("width", [1280, 390])
+def test_a_reader_searches(site: Path, width: int) -> None:
+    with served(site) as address, site_page(width, "light") as page:
+        page.goto(f"{address}/index.html", wait_until="networkidle")
+        if width < 600:
+            page.locator("label.md-header__button[for=__search]").click()
+        page.get_by_role("textbox", name="Search").press_sequentially("herding")
+        page.locator(".md-search-result__link").first.click()
+        page.wait_for_url(lambda found: "index.html" not in found)
+        assert "herding" in page.locator("article").inner_text().lower()
 
 
 def test_every_method_has_a_page_with_its_options() -> None:

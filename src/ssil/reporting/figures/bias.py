@@ -19,7 +19,7 @@ from ssil.learning.metrics import newest_share
 from ssil.reporting.figures.lines import Runs, by_method
 from ssil.reporting.figures.style import display_name, panel_grid, panel_title
 
-LATEST: dict[str, Any] = {"hatch": "///", "hatchcolor": "#999999"}
+LATEST: dict[str, Any] = {"hatch": "///", "edgecolor": "#999999"}
 NUMBER_BOX: dict[str, Any] = {"boxstyle": "round,pad=0.15", "facecolor": "white", "edgecolor": "none"}
 EVEN: dict[str, Any] = {"color": "black", "linestyle": (0, (1, 1)), "linewidth": 1.6}
 
@@ -109,8 +109,8 @@ def _teacher_panel(axes: Axes, records: Sequence[Record], shades: ListedColormap
     for task, shares in enumerate(found, 2):
         bottom = 0.0
         for old, share in zip(range(task - 1, 0, -1), shares[::-1], strict=True):
-            hatch = LATEST if old == task - 1 else {}
-            axes.bar(task, share, 0.86, bottom, color=shades(old - 1), edgecolor="white", linewidth=0.6, **hatch)
+            style = LATEST if old == task - 1 else {"edgecolor": "white"}
+            axes.bar(task, share, 0.86, bottom, color=shades(old - 1), linewidth=0.6, **style)
             bottom += share
         even = 100 * sizes[task - 2] / sum(sizes[: task - 1])
         for style in ({"color": "white", "linewidth": 3}, EVEN):
