@@ -16,21 +16,21 @@ def test_rows() -> None:
     table = headline(section)
     assert table.header[:4] == ["variant", "seeds", "tasks", "average top-1"]
     assert table.rows == [
-        ["ssil", "1", "3/3", "80.0", "96.7", "70.0", "-", "15.0", "75.0", "0.01", "2700", "27", "30", "503"],
+        ["ssil", "1", "3/3", "80.0", "96.7", "70.0", "15.0", "75.0", "0.01", "2700", "27", "30", "503"],
         [
-            *["ft", "2", "3/3", "58.3 ± 7.1", "76.7 ± 4.7", "35.0 ± 7.1", "-", "35.0 ± 0.0", "75.0 ± 0.0"],
+            *["ft", "2", "3/3", "58.3 ± 7.1", "76.7 ± 4.7", "35.0 ± 7.1", "35.0 ± 0.0", "75.0 ± 0.0"],
             *["0.01 ± 0.00", "2700 ± 0", "27 ± 0", "30 ± 0", "503 ± 0"],
         ],
-        ["joint", "1", "3/3", "99.0", "100.0", "99.0", "-", "0.0", "75.0", "0.01", "2700", "27", "30", "503"],
-        ["er", "1", "2/3", "100.0", "100.0", "100.0", "-", "0.0", "75.0", "0.01", "1800", "18", "20", "502"],
+        ["joint", "1", "3/3", "99.0", "100.0", "99.0", "0.0", "75.0", "0.01", "2700", "27", "30", "503"],
+        ["er", "1", "2/3", "100.0", "100.0", "100.0", "0.0", "75.0", "0.01", "1800", "18", "20", "502"],
     ]
 
 
 def test_best_is_neither_a_bound_nor_unfinished_and_ties_share() -> None:
     (section,) = sections([*RUNS, BOUND])
     best = headline(section).best
-    assert {cell for cell in best if cell[1] < 8} == {(0, column) for column in (3, 4, 5, 7)}
-    assert {cell for cell in best if cell[1] >= 8} == {(row, column) for row in (0, 1) for column in (8, 12, 13)}
+    assert {cell for cell in best if cell[1] < 7} == {(0, column) for column in (3, 4, 5, 6)}
+    assert {cell for cell in best if cell[1] >= 7} == {(row, column) for row in (0, 1) for column in (7, 11, 12)}
     (alone,) = sections(RUNS[:2])
     assert not headline(alone).best
 
@@ -43,7 +43,7 @@ def test_the_best_share_is_the_nearest_to_that_of_the_images() -> None:
     few = run("er")
     few.record.tasks[-1:] = [last.model_copy(update={"confusion": [[8, 0, 0], [0, 8, 0], [8, 0, 0]]})]
     table = headline(sections([far, few, near])[0])
-    (best,) = (row for row, column in table.best if column == 8)
+    (best,) = (row for row, column in table.best if column == 7)
     assert table.rows[best][0] == "ssil"
 
 

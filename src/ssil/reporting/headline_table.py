@@ -71,13 +71,21 @@ def fair_share(confusion: Sequence[Sequence[int]]) -> float:
 
 def headline(section: Section) -> Table:
     """Return the headline table of one section."""
-    rows = [[*_leading(one), *(_text(one, column) for column in COLUMNS.values())] for one in section.variants]
+    return _headline(section, _known_columns([section]))
+
+
+def _known_columns(sections: Sequence[Section]) -> list[Column]:
+    """Return the columns; without task-aware accuracy where no record has it, as records of versions before 0.3."""
+    known = any(one.task_aware_top1 is not None for part in sections for v in part.variants for one in v.last)
+    return [column for key, column in COLUMNS.items() if known or key != "task_aware_top1"]
+
+
+def _headline(section: Section, columns: Sequence[Column]) -> Table:
+    rows = [[*_leading(one), *(_text(one, column) for column in columns)] for one in section.variants]
     best = {
-        (row, len(LEADING) + place)
-        for place, column in enumerate(COLUMNS.values())
-        for row in _best(section.variants, column)
+        (row, len(LEADING) + place) for place, column in enumerate(columns) for row in _best(section.variants, column)
     }
-    return Table([*LEADING, *(column.title for column in COLUMNS.values())], rows, frozenset(best))
+    return Table([*LEADING, *(column.title for column in columns)], rows, frozenset(best))
 
 
 def _text(variant: Variant, column: Column) -> str:
@@ -87,7 +95,7 @@ def _text(variant: Variant, column: Column) -> str:
 
 def headlines(sections: Sequence[Section]) -> Table:
     """Return the rows of all sections in one table, with a column for the stream if there are several."""
-    parts = [headline(section) for section in sections]
+    parts = [_headline(section, _known_columns(sections)) for section in sections]
     if len(parts) == 1:
         return parts[0]
     rows = [[one.shown, *row] for one, part in zip(sections, parts, strict=True) for row in part.rows]
