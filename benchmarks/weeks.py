@@ -266,7 +266,7 @@ def make(asked: argparse.Namespace, given: Mapping[str, Any]) -> None:
     train = {name: sorted(group, key=lambda image: image.digest)[: asked.most] for name, group in train.items()}
     done = {(row.data, row.row, row.seed, row.week) for row in read(asked.out, Row)}
     for seed, row in product(asked.seeds, asked.rows.split(",")):
-        name, sizes = row + asked.label, asked.weeks.split(",")
+        name, sizes = f"{row}-{asked.label}" if asked.label else row, asked.weeks.split(",")
         if all((data, name, seed, week) in done for week in range(1, len(sizes) + 1)):
             continue
         settings, weights = start(row, given)
