@@ -72,7 +72,7 @@ def inspect(
     versions = f"version {found.number} of {', '.join(map(str, directory.numbers()))}"
     screen.print(f"[bold]{plain(model)}[/], {versions}: {len(rows)} classes")
     screen.print(_class_table(rows))
-    for line in _sentences(known, summary["bytes"]):
+    for line in _sentences(known, rows, summary["bytes"]):
         screen.print(line, markup=False)
 
 
@@ -87,9 +87,10 @@ def _class_table(rows: Sequence[Mapping[str, Any]]) -> Any:
     return shown
 
 
-def _sentences(known: "Classifier", size: int) -> Iterator[str]:
+def _sentences(known: "Classifier", rows: Sequence[Mapping[str, Any]], size: int) -> Iterator[str]:
     """Yield what the table means, and what the model is."""
-    yield "recognised: of the photos that were tried, by a model that had not learnt them"
+    tried = sum(row["tried"] for row in rows)
+    yield f"recognised: of the {tried:,} photos that were tried, each by a model that had not learnt it"
     if known.counted:
         kept = sum(map(len, known.holdout))
         yield f"photos: those that were learnt; the model keeps small copies of {kept:,} of them, to try later updates"
