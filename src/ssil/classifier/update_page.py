@@ -5,7 +5,6 @@ It is here, and not in `reporting`, because the estimator shows it. It has no sc
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
 from html import escape
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -89,9 +88,9 @@ def update_page(report: UpdateReport) -> str:
     thumbnails = Thumbnails()
     groups = [*_groups(report.advice, thumbnails)] if report.advice else []
     pairs = [*_pairs(report.advice, thumbnails)] if report.advice else []
-    rows = _rows(report)
+    rows = _weakest_first(_rows(report, report.names))
     steps = [*next_steps(report.advice)] if report.advice else []
-    lost = [row for row in map(partial(_row, report), report.lost()) if row.before.correct - row.after.correct > 1]
+    lost = [row for row in _rows(report, [*report.lost()]) if row.before.correct - row.after.correct > 1]
     return TEMPLATES.get_template("update.html").render(
         report=report,
         version=__version__,
@@ -199,14 +198,17 @@ def _pairs(advice: Advice, thumbnails: Thumbnails) -> Iterator[Pair]:
         yield Pair(cut(pair.label), cut(pair.other), pair.wrong, pair.total, shown, example if shown else None)
 
 
-def _rows(report: UpdateReport) -> list[Row]:
-    """Return the classes, the least recognised first, those without images in the end."""
-    rows = map(partial(_row, report), report.names)
+def _rows(report: UpdateReport, names: Sequence[str]) -> list[Row]:
+    """Return the rows of some classes, in their order."""
+    new = {*report.new}
+    return [
+        Row(cut(name), name in new, together(report.before, [name]), together(report.after, [name])) for name in names
+    ]
+
+
+def _weakest_first(rows: Sequence[Row]) -> list[Row]:
+    """Return rows, the least recognised classes first, those without images in the end."""
     return sorted(rows, key=lambda row: (not row.after.total, row.after.percent or 0.0, row.name))
-
-
-def _row(report: UpdateReport, name: str) -> Row:
-    return Row(cut(name), name in report.new, together(report.before, [name]), together(report.after, [name]))
 
 
 class CoursePoint(NamedTuple):

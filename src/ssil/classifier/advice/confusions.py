@@ -28,12 +28,14 @@ class ConfusedPair(NamedTuple):
     """Images of the class that were tried."""
 
 
-class ImagesAtHand(NamedTuple):
-    """Images with features, and the names of their classes."""
+class ImagesAtHand:
+    """Images with features, by the names of their classes."""
 
-    images: Sequence[ImageFile]
-    features: Tensor
-    names: Sequence[str]
+    def __init__(self, images: Sequence[ImageFile], features: Tensor, names: Sequence[str]) -> None:
+        self.images, self.features = images, features
+        self.rows = defaultdict[str, list[int]](list)
+        for row, name in enumerate(names):
+            self.rows[name].append(row)
 
 
 def confused_pairs(classifier: Classifier, at_hand: ImagesAtHand | None) -> Iterator[ConfusedPair]:
@@ -75,7 +77,7 @@ def _shown(features: Tensor, name: str, at_hand: ImagesAtHand) -> tuple[ImageFil
 
     Features whose image is not at hand are left out.
     """
-    own = [row for row, label in enumerate(at_hand.names) if label == name]
+    own = at_hand.rows.get(name)
     if not own:
         return ()
     nearest = (F.normalize(features) @ F.normalize(at_hand.features[own]).T).max(1)
