@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from ssil.core import __version__
 from ssil.core.cpu import bound_spinning
+from ssil.core.telemetry import disable_telemetry
 
 if TYPE_CHECKING:
     from ssil.benchmark.config import RunConfig
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from ssil.nn.resnet import Backbone, ConvNorm
 
 bound_spinning()
+disable_telemetry()
 
 __all__ = [
     "MAIN",

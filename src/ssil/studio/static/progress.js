@@ -5,7 +5,7 @@
 const STAGES = {
   starting: "Starting: the network is loaded.",
   reading: "Reading the photos.",
-  learning: "Learning.",
+  learning: "The network looks at each photo, and learns from it.",
   testing: "Testing it on photos that it has not learnt, and saving it.",
 };
 

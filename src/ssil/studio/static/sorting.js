@@ -112,6 +112,7 @@ function prepareSorting() {
   classes.addEventListener("click", (event) => { event.target.closest("button.thumb")?.focus(); });  // Safari does not
   find("#remove").addEventListener("click", () => remove(thumbOf(chosen)));
   find("#undo").addEventListener("click", takeBack);
+  find("#next-marked").addEventListener("click", nextMarked);
   find("#look-alike").addEventListener("click", () => move(thumbOf(chosen), thumbOf(chosen).dataset.other));
   find("#move-to").addEventListener("change", (event) => { if (event.target.value) move(thumbOf(chosen), event.target.value); });
 }

@@ -150,8 +150,9 @@ async function checkState(method) {
 
 function tellMarked(looked) {
   const count = findAll("button.thumb .mark").length;
-  const text = `${count} ${count === 1 ? "photo is" : "photos are"} marked. Press N to go to the next one.`;
+  const text = `${count} ${count === 1 ? "photo is" : "photos are"} marked: look at ${count === 1 ? "it" : "them"} before you learn.`;
   find("#check-status").textContent = count ? text : looked ? "No odd photo was found." : "";
+  find("#next-marked").hidden = !count;
 }
 
 /* Files that are dropped */
