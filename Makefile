@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: demo test check lint format site
+.PHONY: demo test check lint format site floors
 
 demo: $(READY)  ## learn a stream of characters with three methods and compare them
 	$(BIN)/ssil demo
@@ -16,6 +16,21 @@ check: lint  ## everything but the slow tests
 
 site: $(READY)  ## the documentation as pages, in build/site
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
+FLOORS := build/floors
+TORCH ?= torch==2.13.0
+EXTRAS := heic report studio weights
+
+floors:  ## the quick tests with the lowest versions that pyproject.toml allows (torch aside), in build/floors
+	$(PYTHON) -m venv $(FLOORS)
+	$(FLOORS)/bin/python -m pip install --quiet --disable-pip-version-check uv
+	echo '$(TORCH)' > $(FLOORS)/torch.in
+	$(FLOORS)/bin/uv pip compile --quiet --resolution lowest-direct --only-binary :all: $(EXTRAS:%=--extra %) \
+	    pyproject.toml $(FLOORS)/torch.in --output-file $(FLOORS)/lowest.txt
+	$(FLOORS)/bin/uv pip install --quiet --python $(FLOORS) --requirement $(FLOORS)/lowest.txt hatchling httpx2 hypothesis \
+	    ipykernel jsonschema nbclient playwright pytest pytest-xdist schemathesis
+	$(FLOORS)/bin/uv pip install --quiet --python $(FLOORS) --no-deps --editable .
+	$(FLOORS)/bin/python -m pytest -n 2 --dist loadscope -m "not slow" -W ignore::DeprecationWarning --ignore tests/e2e
 
 lint: $(READY)
 	$(BIN)/ruff format --check

@@ -90,6 +90,13 @@ def test_a_folder_without_a_record(tmp_path: Path) -> None:
         read_record(tmp_path)
 
 
+def test_a_folder_of_runs_is_no_run(tmp_path: Path) -> None:
+    (tmp_path / "one").mkdir()
+    stored(tmp_path / "one", golden())
+    with pytest.raises(UserError, match=rf"holds no record.json; give its runs: {tmp_path}/\*$"):
+        read_record(tmp_path)
+
+
 def test_the_summary_comes_with_the_last_task() -> None:
     raw = golden()
     tasks = [TaskRecord(**task) for task in raw.pop("tasks")]

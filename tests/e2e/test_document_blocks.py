@@ -29,7 +29,7 @@ DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 NOTED = ("ssil", "python", "pytest", "make", "torchrun", "srun")
 """Programs whose calls are checked."""
-IGNORED = ("apt-get", "cp", "curl", "docker", "git", "mv", "pip", "ray", "schemathesis", "tensorboard")
+IGNORED = ("apt-get", "cp", "curl", "docker", "git", "mv", "pip", "python3", "ray", "schemathesis", "tensorboard")
 """Programs of others, and those that would change files."""
 NOTE = (
     '#!/bin/bash\nfor word in "${0##*/}" "$@"; do printf "%s\\0" "$word"; done >> "$CALLS"; printf "\\n" >> "$CALLS"\n'
@@ -79,6 +79,8 @@ def _programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def calls(text: str, programs: Path, folder: Path) -> Iterator[list[str]]:
     """The calls of noted programs that a shell block makes, each as its words; an unknown program is an error."""
     log = folder / "calls"
+    (folder / ".venv/bin").mkdir(parents=True)
+    (folder / ".venv/bin/activate").touch()
     system = f"{programs}{os.pathsep}{Path(shutil.which('mkdir') or '').parent}"
     environment = {"PATH": system, "CALLS": str(log), "HOME": str(folder)}
     done = subprocess.run(

@@ -110,6 +110,19 @@ def test_the_readmes_comparison(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
 
 @pytest.mark.slow
+def test_two_methods_with_error_bars(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("compare.toml").write_text(block("docs/comparing.md", "compare.toml"))
+    for command in block("docs/comparing.md", "error bars").splitlines():
+        assert main(shlex.split(command)[1:]) == 0
+    assert re.search(r"ssil +3 +\d+\.\d ± \d+\.\d", capsys.readouterr().out)
+    assert Path("two/accuracy.pdf").exists()
+    assert "\\toprule" in Path("two/methods.tex").read_text()
+
+
+@pytest.mark.slow
 def test_a_new_method_as_contributing_says(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

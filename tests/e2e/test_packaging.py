@@ -12,6 +12,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 from PIL import Image
 
 import ssil
@@ -98,6 +100,29 @@ def draw_colours(folder: Path, images: int) -> None:
         for number in range(images):
             pixels = np.array(colour) + random.integers(-30, 30, (32, 32, 3))
             Image.fromarray(pixels.astype(np.uint8)).save(folder / name / f"{number}.png")
+
+
+def requirements() -> list[Requirement]:
+    extras = PROJECT["project"]["optional-dependencies"]
+    listed = [*PROJECT["project"]["dependencies"], *(line for lines in extras.values() for line in lines)]
+    return [found for found in map(Requirement, listed) if found.name != "ssil"]
+
+
+def test_the_tested_versions_are_allowed_and_each_requirement_has_a_floor() -> None:
+    lines = (ROOT / "constraints.txt").read_text().splitlines()[1:]
+    pinned = {canonicalize_name(found.name): found.specifier for found in map(Requirement, lines)}
+    rare = {"datasets", "mlflow-skinny", "wandb"}  # of extras that no test installs
+    for found in requirements():
+        assert {one.operator for one in found.specifier} <= {">=", "=="}, found
+        assert found.specifier, f"{found.name} has no floor"
+        if (name := canonicalize_name(found.name)) not in rare:
+            [pin] = pinned[name]
+            assert found.specifier.contains(pin.version.partition("+")[0]), found
+
+
+def test_a_library_has_one_floor() -> None:
+    floors = {(canonicalize_name(found.name), str(found.specifier)) for found in requirements()}
+    assert len(floors) == len({name for name, _ in floors})
 
 
 def test_the_changelog_and_the_citation_have_the_version() -> None:

@@ -169,7 +169,12 @@ def read_record(folder: str | Path) -> Record:
         _check(record)
         return record
     except FileNotFoundError:
-        raise UserError(f"run: {folder} holds no record.json; give the --out directory of a run") from None
+        cure = (
+            f"give its runs: {folder}/*"
+            if [*Path(folder).glob("*/record.json")]
+            else "give the --out directory of a run"
+        )
+        raise UserError(f"run: {folder} holds no record.json; {cure}") from None
     except (OSError, ValueError, TypeError, ValidationError, RecursionError) as error:
         reason = _reason(error)
         raise UserError(f"record: {path} can't be read ({reason}); restore it or run again in a new folder") from None
