@@ -22,7 +22,7 @@ def test_counts_below_one_are_refused(name: str, value: int) -> None:
         ({"least": 0.0}, "imbalance: 0.0 does not fit"),
         ({"validate": 1.0}, "validate: 1.0 does not fit"),
         ({"validation": -0.5}, "validate: -0.5 does not fit"),
-        ({"augment": "spin"}, "augment: 'spin' does not fit: input should be 'crop', 'shift' or 'none'"),
+        ({"augment": "spin"}, "augment: 'spin' is not known; give crop, shift, none, or FILE.py:function"),
         ({"clases": 3}, "clases: no such setting; did you mean 'classes'"),
         ({"zzz": 3}, "zzz: no such setting; see `ssil run --help`"),
     ],

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from ssil.benchmark.record import read_record
 from ssil.cli import main
 
 ROOT = Path(__file__).parents[2]
@@ -156,3 +157,22 @@ def test_streams_of_your_own(
     assert "returning" in capsys.readouterr().out
     assert "& disjoint & returning" in Path("report/methods.tex").read_text()
     assert "average top-1,slda,3," in Path("report/significance.csv").read_text()
+
+
+@pytest.mark.slow
+def test_backbones_features_optimisers_and_augmentation_of_your_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = "docs/own-backbone.md"
+    monkeypatch.chdir(tmp_path)
+    for file in ("my_module.py", "features.py", "my_phases.py", "my_views.py"):
+        Path(file).write_text(block(page, file))
+    exec(block(page, "features.py"), {})
+    for name in ("module", "features", "phases", "views"):
+        for command in block(page, name).splitlines():
+            assert main(shlex.split(command)[1:]) == 0
+    records = {folder.name: read_record(folder) for folder in Path("runs").iterdir()}
+    assert len(records) == 6
+    assert all(record.summary for record in records.values())
+    assert set(records["phases"].tasks[-1].loss) == {"main", "tune"}
+    assert records["cutout"].config["augment_sha256"]

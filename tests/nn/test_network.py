@@ -110,7 +110,7 @@ def tiny(in_channels, norm, final_relu=True):
     return Tiny(in_channels, norm)
 
 def wrong(in_channels, norm, final_relu=True):
-    return torch.nn.Linear(3, 4)
+    return [torch.nn.Linear(3, 4)]
 """
 
 
@@ -120,7 +120,7 @@ def test_a_backbone_from_a_file(tmp_path: Path) -> None:
     network = build(f"{file}:tiny", LinearHead, 3, "batch", seeded(0)).grow(2, seeded(0))
     assert network(IMAGES).logits.shape == (4, 2)
     assert load_object(f"{file}:COLOURS").device.type == "cpu"
-    with pytest.raises(UserError, match=r"wrong made a Linear; let it return an ssil.Backbone"):
+    with pytest.raises(UserError, match=r"wrong made a list; let it return an ssil.Backbone or nn.Module"):
         build(f"{file}:wrong", LinearHead, 3, "batch", seeded(0))
 
 

@@ -74,7 +74,7 @@ def recorded_settings(
         **({"riders": sharing} if sharing else {}),
         **({"branch": _recorded_method(branch)} if branch else {}),
         "training": configured.training.stated(),
-        **_source_checksums(method=configured.name, backbone=config.backbone),
+        **_source_checksums(method=configured.name, backbone=config.backbone, augment=config.augment or ""),
         **(_recorded_stream(config, config.stream) if config.stream else {}),
         **({"init_sha256": find_first_weights(config.init).sha256} if config.init else {}),
         **({"freeze": True} if config.freeze else {}),
@@ -116,6 +116,9 @@ def _recorded_method(other: ConfiguredMethod) -> dict[str, Any]:
 def _source_checksums(**references: str) -> dict[str, str]:
     """Return checksums of the user's own files (`file.py:name`), whose content may change while their names stay."""
     files = {name: reference.rpartition(":")[0] for name, reference in references.items() if names_code(reference)}
+    for name, file in files.items():
+        if file and not Path(file).is_file():
+            raise UserError(f"{name}: {file!r}: there is no such file; a relative path starts at {Path.cwd()}")
     return {f"{name}_sha256": checksum(Path(file).read_bytes(), 64) for name, file in files.items() if file}
 
 

@@ -22,6 +22,7 @@ from ssil.data.dataset import Dataset, validation_split
 from ssil.data.file_validation import ProgressCallback
 from ssil.data.image_index import Remark
 from ssil.data.load import load
+from ssil.data.resident_images import Unchanged
 from ssil.learning.distributed import AnyFabric, launch, use_threads
 from ssil.learning.execution import ExecutionContext
 from ssil.learning.learning_settings import MemorySettings
@@ -30,7 +31,7 @@ from ssil.learning.method import Method
 from ssil.learning.model_state import initial_network
 from ssil.learning.registry import RESERVED, ConfiguredMethod, configure, find_recipe
 from ssil.learning.snapshot import MAIN
-from ssil.nn.backbones import find_backbone
+from ssil.nn.backbones import BACKBONES, find_backbone
 from ssil.nn.first_weights import decided_settings, find_first_weights, read_first_weights
 from ssil.nn.pretrained import Pretrained
 
@@ -81,6 +82,7 @@ def set_up(
     init = read_first_weights(find_first_weights(config.init)) if config.init else None
     whole = load(config, config.threads, on_progress)
     dataset = validation_split(whole, config.validation, config.seed) if config.validation else whole
+    _refuse_other_backbones(config, dataset)
     stream = chosen_stream(config, whole, dataset)
     budget = memory_budget(config, configured.method, stream.tasks[-1].classes.seen)
     fabric = _start_devices(config)
@@ -90,6 +92,16 @@ def set_up(
         stream, context = _with_first_weights(config, configured, dataset, stream, context, on_features)
     records = initial_records(config, configured, branch, dataset, stream, budget, fabric)
     return RunSetup(config, configured, branch, stream, context, budget, records, dataset.remarks)
+
+
+def _refuse_other_backbones(config: RunConfig, dataset: Dataset) -> None:
+    """Raise UserError if the data are features, and the backbone is one for images."""
+    if not isinstance(dataset.transform, Unchanged):
+        return
+    if config.init:
+        raise UserError(f"init: {dataset.name} has features, not images; leave it out")
+    if config.backbone in BACKBONES and config.backbone != "identity":
+        raise UserError(f"backbone: {config.backbone} is for images, and {dataset.name} has features; give identity")
 
 
 def _with_weights_settings(config: RunConfig) -> RunConfig:

@@ -19,7 +19,7 @@ from ssil.learning.execution import ExecutionContext
 from ssil.learning.model_state import initial_network
 from ssil.learning.snapshot import Snapshot
 from ssil.learning.task import Observer, Progress, ProgressReport, ignore_progress
-from ssil.nn.backbones import find_backbone
+from ssil.nn.backbones import Identity
 from ssil.nn.network import Network
 from ssil.nn.pretrained import Pretrained
 from ssil.nn.resnet import Backbone
@@ -128,7 +128,7 @@ class FrozenBackbone(WholeNetwork):
 
     def trained_part(self, snapshot: Snapshot) -> Snapshot:
         """Return the model's head, on an identity backbone."""
-        return self._on(find_backbone("identity")(self._backbone.width, "batch"), snapshot)
+        return self._on(Identity(self._backbone.width, "batch"), snapshot)
 
     def whole(self, trained: Snapshot) -> Snapshot:
         """Return the trained head on the frozen backbone."""

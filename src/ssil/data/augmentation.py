@@ -1,18 +1,50 @@
 """Augmentation and normalisation of whole batches: shifts, flips, and the random numbers of crops."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+import numpy as np
 import torch
 import torch.nn.functional as F
+from numpy.typing import NDArray
 from torch import Tensor
 
+from ssil.core.errors import UserError, one_line
 from ssil.core.network_input import Interpolation
 from ssil.data.crop_boxes import CROP_NUMBERS
 from ssil.data.resizing import resized
 
 LARGE_IMAGE = 2**16
+Pixels = NDArray[np.uint8]
+
+
+@dataclass(frozen=True)
+class OwnAugmentation:
+    """A function of the user's that changes one training image at a time.
+
+    Each image has a generator of its own, so that it does not matter in which process, or part of a batch, it is.
+    """
+
+    name: str
+    function: Callable[[Pixels, np.random.Generator], Pixels]
+
+    def __call__(self, pixels: Tensor, seeds: Tensor) -> Tensor:
+        """Return the changed images (B, H, W, C); raise UserError if the function fails or gives something else."""
+        changed = [self._image(*pair) for pair in zip(pixels.cpu().numpy(), seeds.tolist(), strict=True)]
+        return torch.from_numpy(np.stack(changed)).to(pixels.device)
+
+    def _image(self, image: Pixels, seed: int) -> Pixels:
+        try:
+            found = np.asarray(self.function(image.copy(), np.random.default_rng(seed)))
+        except Exception as error:  # of any type: the function is the user's
+            raise UserError(f"augment: {self.name} raised {one_line(error)}; mend the function") from error
+        if found.dtype != np.uint8 or found.shape != image.shape:
+            given, wanted = f"{found.dtype} {found.shape}", f"uint8 {image.shape}"
+            raise UserError(
+                f"augment: {self.name} gave {given} in place of {wanted}; return an image like the given one"
+            )
+        return np.ascontiguousarray(found)
 
 
 class Draws(NamedTuple):
@@ -27,11 +59,13 @@ class Draws(NamedTuple):
     flip: Tensor
     crop: Tensor | None = None
     brightness: Tensor | None = None
+    seeds: Tensor | None = None
+    """Of the generators for a function of the user's, one per image."""
 
     def take(self, slots: Tensor | slice) -> "Draws":
         """Return the draws of some images of the batch, for a process that has only those."""
-        crop, brightness = (None if drawn is None else drawn[slots] for drawn in (self.crop, self.brightness))
-        return Draws(self.dy[slots], self.dx[slots], self.flip[slots], crop, brightness)
+        some = (None if drawn is None else drawn[slots] for drawn in (self.crop, self.brightness, self.seeds))
+        return Draws(self.dy[slots], self.dx[slots], self.flip[slots], *some)
 
 
 @dataclass(frozen=True)
@@ -41,7 +75,8 @@ class Transform:
     `mean` and `std` are per channel, for pixels in [0, 1]. In training an image is flipped left to right (if `flip`)
     with probability 1/2, and shifted: cropped at random from itself with `pad` black pixels around it. With `crop`, a
     random crop is taken when the image is decoded. With `brightness` b, pixels are multiplied by a factor between 1 - b
-    and 1 + b, rounded down and cut at 255. With `size`, images are resized to it before they are normalised.
+    and 1 + b, rounded down and cut at 255. With `size`, images are resized to it before they are normalised. An `own`
+    augmentation changes the images as they were decoded.
 
     >>> transform = Transform(mean=(0.5,), std=(0.5,), pad=1)
     >>> pixels = torch.tensor([[0, 255], [255, 0]], dtype=torch.uint8).view(1, 2, 2, 1)
@@ -60,6 +95,7 @@ class Transform:
     size: int | None = None
     interpolation: Interpolation = "bilinear"
     brightness: float = field(default=0.0, repr=False)  # names of cached features, which it leaves alone, have the rest
+    own: OwnAugmentation | None = field(default=None, repr=False)
 
     def input_shape(self, height: int, width: int) -> tuple[int, int]:
         """Return the height and width of the network's input for images of this size."""
@@ -71,12 +107,15 @@ class Transform:
         flip = torch.randint(2, (count,), generator=generator).bool()
         crop = torch.rand(count, CROP_NUMBERS, generator=generator) if self.crop else None
         factors = 1 + self.brightness * (2 * torch.rand(count, generator=generator) - 1) if self.brightness else None
-        return Draws(dy, dx, flip & self.flip, crop, factors)
+        seeds = torch.randint(2**63 - 1, (count,), generator=generator) if self.own else None
+        return Draws(dy, dx, flip & self.flip, crop, factors, seeds)
 
     def train(self, pixels: Tensor, draws: Draws, dtype: torch.dtype = torch.float32) -> Tensor:
-        """Return a training batch: brightened, flipped and shifted as drawn, normalised."""
+        """Return a training batch: brightened, augmented by the user's function, flipped and shifted, normalised."""
         if draws.brightness is not None:
             pixels = _brightened(pixels, draws.brightness.to(pixels.device))
+        if self.own and draws.seeds is not None:
+            pixels = self.own(pixels, draws.seeds)
         chunk = self._chunk_size(pixels)
         drawn = (numbers.to(pixels.device).split(chunk) for numbers in (draws.dy, draws.dx, draws.flip))
         chunks = zip(pixels.split(chunk), *drawn, strict=True)

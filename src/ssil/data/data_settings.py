@@ -1,18 +1,25 @@
 """The settings that decide which data set is loaded, which part of it, and how its images are preprocessed."""
 
 from pathlib import Path
-from typing import Literal
+from typing import Self
 
+from pydantic import model_validator
+
+from ssil.core.errors import did_you_mean
 from ssil.core.network_input import NetworkInput
-from ssil.core.settings import Positive, Settings, setting
+from ssil.core.plugins import names_code
+from ssil.core.settings import MAX_SHOWN, Positive, Settings, setting
+
+AUGMENTATIONS = ("crop", "shift", "none")
+"""The built-in training views of image files."""
 
 
 class DataSettings(Settings, group="Data"):
     """A data set and the part of it to use; `None` leaves a choice to the data set.
 
-    `class_list`, `min_per_class`, `max_per_class` and `augment` are for sets of image files only. `train_per_class` and
-    `test_per_class` are numbers of glyphs to draw; of other sets they keep the images with the smallest SHA-256 of
-    their pixels.
+    `class_list`, `min_per_class`, `max_per_class` and the built-in values of `augment` are for image files only.
+    `train_per_class` and `test_per_class` are numbers of glyphs to draw; of other sets they keep the images with the
+    smallest SHA-256 of their pixels.
 
     >>> DataSettings(dataset="digits", classes=5).test_per_class is None
     True
@@ -34,8 +41,10 @@ class DataSettings(Settings, group="Data"):
     )
     split_seed: int | None = setting(None, "of a random test split (default: 0)", ge=0)
     image_size: Positive | None = setting(None, "pixels per side, where the data set leaves a choice", le=8192)
-    augment: Literal["crop", "shift", "none"] | None = setting(
-        None, "training views of image files: random resized crops, small shifts, or none of these"
+    augment: str | None = setting(
+        None,
+        "training views: crop, shift or none (image files: random resized crops, small shifts, none of these), or "
+        "FILE.py:function of your own (all images; see docs/own-backbone.md)",
     )
     brightness: float | None = setting(
         None, "jitter the brightness of training images by up to this part, e.g. 0.25", gt=0, le=1
@@ -49,3 +58,17 @@ class DataSettings(Settings, group="Data"):
     in_memory: bool | None = setting(
         None, "hold all image files in memory (default: if a quarter of it is enough)", how=True
     )
+
+    @model_validator(mode="after")
+    def _known_augmentation(self) -> Self:
+        if self.augment not in (None, *AUGMENTATIONS) and not names_code(str(self.augment)):
+            hint = did_you_mean(
+                str(self.augment), AUGMENTATIONS, f"give {', '.join(AUGMENTATIONS)}, or FILE.py:function"
+            )
+            raise ValueError(f"augment: {str(self.augment)[:MAX_SHOWN]!r} is not known; {hint}")
+        return self
+
+    @property
+    def built_in_augment(self) -> str | None:
+        """The built-in augmentation; "none" where a function of the user's takes its place."""
+        return "none" if self.augment and names_code(self.augment) else self.augment

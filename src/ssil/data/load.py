@@ -7,12 +7,15 @@ from pathlib import Path
 import numpy as np
 
 from ssil.core.errors import UserError, did_you_mean
+from ssil.core.plugins import load_object, names_code
 from ssil.data.assemble import assemble, to_memory
+from ssil.data.augmentation import OwnAugmentation, Transform
 from ssil.data.data_settings import DataSettings
 from ssil.data.dataset import Dataset, DatasetInfo, imbalanced, subset
 from ssil.data.file_validation import FileValidation, ProgressCallback, validate_files
 from ssil.data.image_index import ImageIndex, Preprocessing, Remark, refuse_remarks
 from ssil.data.prefetch import default_threads
+from ssil.data.resident_images import Unchanged
 from ssil.data.sources import (
     characters,
     cifar,
@@ -79,9 +82,21 @@ def load(settings: DataSettings, threads: int | None = None, on_progress: Progre
     """
     dataset = _from_image_files(settings, threads or default_threads(), on_progress)
     dataset = dataset or _for_weights(_from_pixels(settings), settings)
+    if isinstance(dataset.transform, Unchanged) and (settings.brightness or settings.augment):
+        raise UserError(f"augment: {settings.dataset} has features, not images; leave out --augment and --brightness")
+    if settings.augment and names_code(settings.augment):
+        dataset = replace(dataset, transform=own_augmentation(dataset.transform, settings.augment))
     if settings.brightness:
         dataset = replace(dataset, transform=replace(dataset.transform, brightness=settings.brightness))
     return imbalanced(dataset, settings.least, settings.split_seed or 0) if settings.least else dataset
+
+
+def own_augmentation(transform: Transform, name: str) -> Transform:
+    """Return a transform whose training views are made by a function of the user's, without shifts and flips."""
+    function = load_object(name)
+    if not callable(function):
+        raise UserError(f"augment: {name} is of type {type(function).__name__}; name a function")
+    return replace(transform, pad=0, flip=False, own=OwnAugmentation(name, function))
 
 
 def _for_weights(dataset: Dataset, settings: DataSettings) -> Dataset:
@@ -183,13 +198,14 @@ def _remarks_on_chosen(store: reader.Store, index: ImageIndex) -> tuple[Remark, 
 def _preprocessing(default: Preprocessing, settings: DataSettings) -> Preprocessing:
     needed = settings.input
     size = settings.image_size or (needed.size if needed else default.size)
-    return replace(default, size=size, augment=settings.augment or default.augment).for_weights(needed)
+    return replace(default, size=size, augment=settings.built_in_augment or default.augment).for_weights(needed)
 
 
 def _from_pixels(settings: DataSettings) -> Dataset:
     name = settings.dataset
     for option in ("class_list", "min_per_class", "max_per_class", "augment"):
-        if (value := getattr(settings, option)) is not None:
+        own = option == "augment" and names_code(settings.augment or "")
+        if (value := getattr(settings, option)) is not None and not own:
             raise UserError(f"{option}: {value} is not for {name}, but for sets of image files; leave it out")
     if name in DRAWN:
         options = settings.model_dump(include={"classes", "train_per_class", "test_per_class"}, exclude_none=True)

@@ -77,10 +77,14 @@ def vectors(values: Tensor) -> Resident:
 
 @dataclass(frozen=True)
 class Unchanged(Transform):
-    """From the images of `vectors` to the vectors (B, width), in training too; `dtype` must be that of the vectors."""
+    """From the images of `vectors` to the vectors (B, width), in training too.
+
+    Where `stored` is None, the vectors' own type must be the `dtype` that is asked for.
+    """
 
     mean: tuple[float, ...] = ()
     std: tuple[float, ...] = ()
+    stored: torch.dtype | None = None
 
     def train(self, pixels: Tensor, draws: Draws, dtype: torch.dtype = torch.float32) -> Tensor:
         """Return the vectors; draws do not matter."""
@@ -88,4 +92,4 @@ class Unchanged(Transform):
 
     def test(self, pixels: Tensor, dtype: torch.dtype = torch.float32) -> Tensor:
         """Return the vectors."""
-        return pixels.flatten(1).view(dtype)
+        return pixels.flatten(1).view(self.stored or dtype).to(dtype)

@@ -1,19 +1,21 @@
 """Backbones by name."""
 
+from functools import partial
 from typing import Protocol
 
-from torch import Tensor
+from torch import Tensor, nn
 
 from ssil.core import plugins
 from ssil.core.errors import UserError
 from ssil.nn import efficientnet, resnet
+from ssil.nn.any_module import called_as_declared
 from ssil.nn.resnet import Backbone, Norm
 
 
 class MakeBackbone(Protocol):
     """A function that creates a backbone."""
 
-    def __call__(self, in_channels: int, norm: Norm, final_relu: bool = True, /) -> Backbone:
+    def __call__(self, in_channels: int, norm: Norm, final_relu: bool = True, /) -> nn.Module:
         """Return a backbone for images of `in_channels`; without `final_relu` its features may be negative."""
         ...
 
@@ -55,10 +57,12 @@ def backbones() -> tuple[str, ...]:
 def find_backbone(name: str) -> MakeBackbone:
     """Return the function for a built-in name, `my_file.py:my_function`, or an entry point of `ssil.backbones`.
 
-    A name that begins with `hf:` is the configuration of a model of the `transformers` library.
+    A name that begins with `hf:` is the configuration of a model of the `transformers` library. A function from outside
+    may return any module, and takes those of (in_channels, norm, final_relu) that it declares.
     """
     if name.startswith(plugins.HUB_PREFIX):
         from ssil.nn.hub_models import hub_backbone  # which needs a library that may be missing
 
         return hub_backbone(name)
-    return plugins.find("backbone", name, BACKBONES)
+    found = plugins.find("backbone", name, BACKBONES)
+    return found if name in BACKBONES else partial(called_as_declared, found)

@@ -1,10 +1,13 @@
 """Construction of a backbone without memory or random numbers; its weights are set afterwards, from one generator.
 
-What a constructor writes into the weights would be lost without a word, and is refused.
+What the constructor of an `ssil.Backbone` writes into the weights would be lost without a word, and is refused. Any
+other module keeps what its constructor writes.
 """
 
+import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import Any
 
 import torch
@@ -12,21 +15,29 @@ from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from ssil.core.errors import UserError
+from ssil.nn.any_module import AnyModule
 from ssil.nn.resnet import Backbone
 
 
-def constructed(make: Callable[[], nn.Module], name: str) -> Backbone:
-    """Return what `make` returns, with memory for its weights, which are NaN.
+def constructed(make: Callable[[], nn.Module], name: str, in_channels: int = 3) -> Backbone:
+    """Return what `make` returns, with memory for its weights, which are NaN; a module of another kind as it is.
 
     A module with a method `initialise` may write into its weights: it sets them again.
 
+    Args:
+        make: Creates the backbone, or any other module.
+        name: Its name, for messages.
+        in_channels: The channels of the images.
+
     Raises:
-        UserError: `make` returns no backbone, or has set weights that `initialise` would replace.
+        UserError: `make` returns no module, or a backbone whose set weights `initialise` would replace.
     """
     with torch.device("meta"), _Writes() as writes:
-        body = make()
+        body = _tried(make)
+    if body is None or (isinstance(body, nn.Module) and not isinstance(body, Backbone)):
+        return AnyModule(make, name, in_channels)
     if not isinstance(body, Backbone):
-        raise UserError(f"backbone: {name} made a {type(body).__name__}; let it return an ssil.Backbone")
+        raise UserError(f"backbone: {name} made a {type(body).__name__}; let it return an ssil.Backbone or nn.Module")
     for key, tensor in _replaced(body):
         if not tensor.is_meta or writes.count(tensor) > 1:
             lost = f"backbone: {name} sets {key} in its constructor, where initialisation would replace it"
@@ -34,6 +45,16 @@ def constructed(make: Callable[[], nn.Module], name: str) -> Backbone:
     # As `to_empty`, which would import sympy, and that takes most of a second.
     body._apply(_unset)  # type: ignore[no-untyped-call]
     return body
+
+
+def _tried(make: Callable[[], nn.Module]) -> nn.Module | None:
+    """Return what `make` returns without memory; None if it needs values, such as those of a file that it reads."""
+    with warnings.catch_warnings(), suppress(NotImplementedError, RuntimeError):
+        warnings.filterwarnings(
+            "ignore", message=".*copying from a non-meta parameter"
+        )  # which `constructed` deals with
+        return make()
+    return None
 
 
 def refuse_unset(module: nn.Module) -> None:

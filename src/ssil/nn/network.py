@@ -148,7 +148,7 @@ def build(
     torch.Size([2, 10])
     """
     make = find_backbone(backbone)
-    body = constructed(lambda: make(in_channels, norm, final_relu), backbone)
+    body = constructed(lambda: make(in_channels, norm, final_relu), backbone, in_channels)
     replace_unsafe_convolutions(body)
     initialise(body, generator)
     refuse_unset(body)

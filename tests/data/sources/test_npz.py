@@ -65,7 +65,10 @@ def test_string_labels_and_class_names(tmp_path: Path) -> None:
     ("changes", "message"),
     [
         ({"y_test": None}, "lacks y_test"),
-        ({"x_train": np.zeros((6, 5, 4), dtype=np.float32)}, "x_train is float32; images must be uint8"),
+        (
+            {"x_train": np.zeros((6, 5, 4), dtype=np.float32)},
+            "images must be uint8, 0 to 255, and features floating-point",
+        ),
         ({"x_train": np.zeros((6, 5, 4, 7), dtype=np.uint8)}, r"x_train is \(6, 5, 4, 7\)"),
         ({"x_train": np.zeros((0, 5, 4), dtype=np.uint8)}, r"x_train is \(0, 5, 4, 1\)"),
         ({"x_test": np.zeros((3, 5, 5), dtype=np.uint8)}, "make them the same size"),

@@ -12,10 +12,11 @@ from ssil.core.samples import Samples
 from ssil.data.augmentation import generic
 from ssil.data.cache import BROKEN
 from ssil.data.dataset import Dataset, DatasetInfo
-from ssil.data.resident_images import Resident
+from ssil.data.resident_images import Resident, Unchanged, vectors
 
 INFOS = (
     DatasetInfo("FILE.npz", "your own arrays x_train, y_train, x_test, y_test", "any", "any, grey or colour", "a file"),
+    DatasetInfo("FILE.npz", "the same of features, float (N, width): with --backbone identity", "any", "-", "a file"),
 )
 KEYS = ("x_train", "y_train", "x_test", "y_test")
 
@@ -25,8 +26,9 @@ Array = NDArray[np.generic]
 def arrays(path: Path) -> Dataset:
     """Return the data set in an .npz file.
 
-    Images are uint8 (N, H, W), (N, H, W, C) or (N, C, H, W) with C = 1 or 3; labels are integers or strings, and
-    classes are in sorted order. An optional array `classes` names the integer labels.
+    Images are uint8 (N, H, W), (N, H, W, C) or (N, C, H, W) with C = 1 or 3; features are floating-point numbers
+    (N, width), which are used in single precision. Labels are integers or strings, and classes are in sorted order. An
+    optional array `classes` names the integer labels.
     """
     stored = _stored(path)
     train, test = (_images(path, f"x_{part}", stored[f"x_{part}"]) for part in ("train", "test"))
@@ -38,7 +40,9 @@ def arrays(path: Path) -> Dataset:
         _check_labels(path, f"y_{part}", stored[f"y_{part}"], len(images))
     values, (y_train, y_test) = _labels(path, stored["y_train"], stored["y_test"])
     names = _names(path, values, stored.get("classes"))
-    return Dataset(path.stem, Samples(train, y_train), Samples(test, y_test), names, generic(*train.shape))
+    are_features = stored["x_train"].dtype.kind == "f"
+    transform = Unchanged(stored=torch.float32) if are_features else generic(*train.shape)
+    return Dataset(path.stem, Samples(train, y_train), Samples(test, y_test), names, transform)
 
 
 def _stored(path: Path) -> dict[str, Array]:
@@ -60,8 +64,11 @@ def _stored(path: Path) -> dict[str, Array]:
 
 
 def _images(path: Path, key: str, x: Array) -> Resident:
+    if x.dtype.kind == "f" and x.ndim == 2:
+        return _features(path, key, x)
     if x.dtype != np.uint8:
-        raise UserError(f"dataset: {path}: {key} is {x.dtype}; images must be uint8, 0 to 255")
+        wanted = "images must be uint8, 0 to 255, and features floating-point numbers (N, width)"
+        raise UserError(f"dataset: {path}: {key} is {x.dtype} {x.shape}; {wanted}")
     if x.ndim == 3:
         x = x[..., None]
     if x.ndim == 4 and x.shape[3] not in (1, 3) and x.shape[1] in (1, 3):
@@ -71,6 +78,17 @@ def _images(path: Path, key: str, x: Array) -> Resident:
             f"dataset: {path}: {key} is {x.shape}; images must be (N, H, W), (N, H, W, C) or (N, C, H, W), C 1 or 3"
         )
     return Resident(torch.from_numpy(np.ascontiguousarray(x)))
+
+
+def _features(path: Path, key: str, x: Array) -> Resident:
+    """Return features as images of their bytes; raise UserError if one is not finite in single precision."""
+    values = torch.from_numpy(x.astype(np.float32))
+    if not values.numel():
+        raise UserError(f"dataset: {path}: {key} is {x.shape}; there must be an image, and a feature of it")
+    if not values.isfinite().all():
+        row = int((~values.isfinite().all(1)).nonzero()[0])
+        raise UserError(f"dataset: {path}: {key} has a feature that is not finite in row {row}; mend or remove the row")
+    return vectors(values)
 
 
 def _check_labels(path: Path, key: str, y: Array, count: int) -> None:
