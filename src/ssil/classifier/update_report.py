@@ -75,7 +75,7 @@ class UpdateReport:
             return f"{photos(count)} that were kept back, not learnt"
         every = sum(self.classifier.image_counts().values())
         of_all = f"{count:,} of its {photos(every)}" if count < every else f"all its {photos(count)}"
-        return f"{of_all}, each by a model that had not learnt it"
+        return f"{of_all}, each left out of learning when it was tried"
 
     def again(self) -> tuple[str, ...]:
         """Return the commands that learn the images again, once their folders are mended; none if that is not known."""
@@ -87,10 +87,12 @@ class UpdateReport:
         return learn_again(self.folder, self.history[first:], not self.refused)
 
     def merging(self) -> list[str]:
-        """Return the commands that put classes under two names into one folder, where that can be done."""
-        images = str(self.entry.get("images") or "")
-        pairs = self.advice.alike if self.advice and images else ()
-        return [*filter(None, (merge_command(images, pair.first, pair.second) for pair in pairs))]
+        """Return for each pair of classes that look like one the command that puts them into one folder.
+
+        It is an empty text where that can't be done.
+        """
+        images, pairs = str(self.entry.get("images") or ""), self.advice.alike if self.advice else ()
+        return [merge_command(images, pair.first, pair.second) if images else "" for pair in pairs]
 
     def lost(self) -> dict[str, tuple[ClassResult, ClassResult]]:
         """Return the old classes of which fewer images are recognised than before, worst first, and both results."""

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 WIDTH = 80
 LINES = 14
 """Lines of advice at most."""
+PAIRS = 2
+"""Pairs of classes under two names that are told with a command."""
 
 
 def update_lines(report: "UpdateReport") -> Iterator[str]:
@@ -108,18 +110,21 @@ def advice_lines(advice: "Advice", merging: Sequence[str] = (), again: Sequence[
 
 
 def _advice(advice: "Advice", merging: Sequence[str]) -> Iterator[list[str]]:
-    from ssil.classifier.advice.advise import KINDS
+    from ssil.classifier.advice.advise import FEW, KINDS
     from ssil.classifier.advice.sentences import TITLES, photos
 
-    if alike := [f"{pair.first} = {pair.second}" for pair in advice.alike]:
-        yield listed("  one class under two names? ", alike)
-        yield [f"    if so: {printable(command)}" for command in merging[:2]]
+    for pair, command in zip(advice.alike[:PAIRS], merging or [""] * PAIRS, strict=False):
+        yield listed("  one class under two names? ", [f"{pair.first} = {pair.second}"])
+        yield [f"    if so: {printable(command)}"] if command else []
+    if rest := [f"{pair.first} = {pair.second}" for pair in advice.alike[PAIRS:]]:
+        yield listed("  also: ", rest)
     for kind in KINDS:
         if found := advice.of_kind(kind):
             yield listed(f"  {photos(len(found))} {TITLES[kind]}: ", [*map(_short, found)])
     if needed := [f"{one.label} ({_why(one.correct, one.total, one.images)})" for one in advice.needed]:
         yield listed("  add photos of ", needed)
-    if confused := [f"{pair.label} for {pair.other} ({pair.wrong} of {pair.total})" for pair in advice.confused]:
+    often = [pair for pair in advice.confused if pair.wrong > 1 or pair.total <= FEW]
+    if confused := [f"{pair.label} for {pair.other} ({pair.wrong} of {pair.total})" for pair in often]:
         yield listed("  taken for another: ", confused)
 
 
