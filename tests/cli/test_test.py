@@ -76,3 +76,15 @@ def test_bad_input_is_one_line(model: Path, tmp_path: Path, capsys: pytest.Captu
     assert main(["test", str(tmp_path / "none"), str(tmp_path)]) == 2
     assert main(["test", str(model), str(tmp_path)]) == 2
     assert len(capsys.readouterr().err.splitlines()) == 3
+
+
+def test_what_is_not_listed_has_a_command(
+    model: Path, folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert main(["test", str(model), str(folder)]) == 0
+    assert "to see all of them" not in capsys.readouterr().out
+    monkeypatch.setattr("ssil.cli.test.MAX_CLASSES", 1)
+    assert main(["test", str(model), str(folder)]) == 0
+    printed = capsys.readouterr().out
+    assert "(1 more accurate class is not listed)" in printed
+    assert f"to see all of them: ssil test {model} {folder} --json" in printed

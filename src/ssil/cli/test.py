@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import App, Parameter
@@ -72,7 +73,7 @@ def run_test(
     if json:
         json_line(folder=str(folder), **_facts(result))
     else:
-        _print(folder, result)
+        _print(model, folder, result)
     if html:
         from ssil.reporting.folder_page import write_folder_page
 
@@ -104,7 +105,7 @@ def _numbers(result: "ClassResult") -> dict[str, Any]:
     return {"accuracy": result.percent, "interval": result.interval, "correct": result.correct, "images": result.total}
 
 
-def _print(folder: Path, result: "FolderResult") -> None:
+def _print(model: Path, folder: Path, result: "FolderResult") -> None:
     screen = console()
     screen.print(f"version {result.version}, {len(result.images)} images of {folder}", markup=False)
     shown = table("accuracy", "right", "of", "percent", "95 % interval")
@@ -115,6 +116,11 @@ def _print(folder: Path, result: "FolderResult") -> None:
     screen.print(_classes(result))
     for line in sentences(result):
         screen.print(line, markup=False)
+    if (
+        len(result.classes) > MAX_CLASSES
+        or max(len(result.missing), len({one.label for one in result.others})) > MAX_NAMES
+    ):
+        screen.print(f"to see all of them: ssil test {quote(str(model))} {quote(str(folder))} --json", markup=False)
 
 
 def _interval(result: "ClassResult") -> str:
@@ -144,7 +150,7 @@ def sentences(result: "FolderResult") -> Iterator[str]:
     from ssil.classifier.folder_results import unknown_classes
 
     if (more := len(result.classes) - MAX_CLASSES) > 0:
-        yield f"({more} more accurate classes are not listed; --json lists all)"
+        yield f"({more} more accurate class{'es' * (more > 1)} {'are' if more > 1 else 'is'} not listed)"
     if called := [image for image in result.images if image.unknown]:
         right = sum(image.correct for image in called)
         yield f"{len(called)} of these images are called unknown; the best class of {right} of them is right"
