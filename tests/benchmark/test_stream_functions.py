@@ -127,6 +127,7 @@ def test_functions_that_fail_or_give_something_else(tmp_path: Path, body: str, m
         ("blurry:x", "'x' is no percentage; give 0 to 100, such as blurry:10"),
         ("blurry:101", "'101' is no percentage"),
         ("blurry:nan", "'nan' is no percentage"),
+        ("blury:ten-", "'blury:ten-' is no stream; did you mean 'blurry'?"),
         ("mine", "'mine' is no stream; give blurry, returning, repeating, a table FILE.csv, or FILE.py:function"),
         ("", "'' is no stream"),
     ],
@@ -135,6 +136,11 @@ def test_names_that_are_no_stream(stream: str, message: str) -> None:
     with pytest.raises(UserError) as raised:
         make_config({"stream": stream})
     assert str(raised.value).startswith(f"stream: {message}")
+
+
+def test_a_module_that_is_not_installed() -> None:
+    with pytest.raises(UserError, match=r"^stream: 'no_such.streams:mine' is not of the form file.py:name"):
+        make_config({"stream": "no_such.streams:mine"})
 
 
 def test_sizes_are_for_ready_made_streams_only() -> None:

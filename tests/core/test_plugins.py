@@ -7,7 +7,7 @@ import pytest
 
 from ssil.core import plugins
 from ssil.core.errors import UserError
-from ssil.core.plugins import find, load_object
+from ssil.core.plugins import code_file, find, load_object
 
 
 @pytest.fixture
@@ -37,6 +37,23 @@ def test_what_is_found_must_be_callable(own: Path) -> None:
     own.write_text("method = 3")
     with pytest.raises(UserError, match=r"method: '.*:method' is of type int; name a function"):
         find("method", f"{own}:method", {})
+
+
+def test_an_object_of_an_installed_module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "ours_for_plugins").mkdir()
+    (tmp_path / "ours_for_plugins/__init__.py").write_text("")
+    (tmp_path / "ours_for_plugins/views.py").write_text("def view(): return 9\n")
+    (tmp_path / "ours_for_plugins/broken.py").write_text("1 / 0\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    assert load_object("ours_for_plugins.views:view")() == 9
+    assert code_file("ours_for_plugins.views:view") == tmp_path / "ours_for_plugins/views.py"
+    with pytest.raises(UserError, match=r"has no 'vew', did you mean 'view'"):
+        load_object("ours_for_plugins.views:vew")
+    with pytest.raises(UserError, match=r"'ours_for_plugins.broken' can't be imported: ZeroDivisionError"):
+        load_object("ours_for_plugins.broken:view")
+    for reference in ("ours_for_plugins.none:view", "sys:path", "ours for.plugins:x"):
+        with pytest.raises(UserError, match=r"is not of the form file\.py:name"):
+            load_object(reference)
 
 
 def test_a_missing_file(tmp_path: Path) -> None:

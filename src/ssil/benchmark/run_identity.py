@@ -19,7 +19,7 @@ from ssil.benchmark.stream_functions import source_file
 from ssil.core import __version__
 from ssil.core.errors import UserError
 from ssil.core.files import checksum, read_file
-from ssil.core.plugins import names_code
+from ssil.core.plugins import code_file, names_code
 from ssil.data.dataset import Dataset
 from ssil.data.image_index import as_utf8
 from ssil.learning.distributed import AnyFabric
@@ -115,11 +115,11 @@ def _recorded_method(other: ConfiguredMethod) -> dict[str, Any]:
 
 def _source_checksums(**references: str) -> dict[str, str]:
     """Return checksums of the user's own files (`file.py:name`), whose content may change while their names stay."""
-    files = {name: reference.rpartition(":")[0] for name, reference in references.items() if names_code(reference)}
+    files = {name: code_file(reference) for name, reference in references.items() if names_code(reference)}
     for name, file in files.items():
-        if file and not Path(file).is_file():
-            raise UserError(f"{name}: {file!r}: there is no such file; a relative path starts at {Path.cwd()}")
-    return {f"{name}_sha256": checksum(Path(file).read_bytes(), 64) for name, file in files.items() if file}
+        if not file.is_file():
+            raise UserError(f"{name}: {str(file)!r}: there is no such file; a relative path starts at {Path.cwd()}")
+    return {f"{name}_sha256": checksum(file.read_bytes(), 64) for name, file in files.items()}
 
 
 def _recorded_stream(config: RunConfig, stream: str) -> dict[str, Any]:

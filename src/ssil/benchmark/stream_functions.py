@@ -1,5 +1,6 @@
 """Streams in which classes return: ready-made ones by name, such as `blurry:10`, and functions of the user's."""
 
+import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -11,12 +12,14 @@ from torch import Tensor
 
 from ssil.benchmark.stream_table import is_table
 from ssil.core.errors import UserError, did_you_mean
-from ssil.core.plugins import load_object
+from ssil.core.plugins import code_file, load_object
 from ssil.core.settings import MAX_SHOWN
 
 Integers = NDArray[np.int64]
 Spread = Callable[[Integers, int, int, float, np.random.Generator], Integers]
 """(images of a class, its own task, number of tasks, share, random) -> the task of each image, counted from 0."""
+CODE: Final = re.compile(r"(.*\.py|[^\W\d][\w.]*):[^\W\d]\w*", re.DOTALL)
+"""The form of a function's name: `file.py:function` or `module:function`."""
 FUNCTION = "stream"
 """The name of the function in a file for which none is given."""
 
@@ -132,7 +135,12 @@ def source_file(stream: str) -> Path | None:
     """
     if stream.partition(":")[0] in NAMED:
         return None
-    return Path(stream) if is_table(stream) else Path(_reference(stream).rpartition(":")[0])
+    if is_table(stream):
+        return Path(stream)
+    try:
+        return code_file(_reference(stream))
+    except UserError as error:
+        raise UserError(f"stream: {error}") from None
 
 
 def check_stream_name(stream: str) -> None:
@@ -141,7 +149,7 @@ def check_stream_name(stream: str) -> None:
     if name in NAMED:
         if colon and not _is_percentage(percent):
             raise ValueError(f"stream: {percent[:MAX_SHOWN]!r} is no percentage; give 0 to 100, such as {name}:10")
-    elif not is_table(stream) and not _reference(stream).rpartition(":")[0].endswith(".py"):
+    elif not is_table(stream) and not CODE.fullmatch(_reference(stream)):
         hint = did_you_mean(name, NAMED, f"give {', '.join(NAMED)}, a table FILE.csv, or FILE.py:function")
         raise ValueError(f"stream: {stream[:MAX_SHOWN]!r} is no stream; {hint}")
 

@@ -1,14 +1,16 @@
-"""Methods and backbones from outside the package: `my_file.py:name`, or an installed package's entry point."""
+"""Code from outside the package: `my_file.py:name`, `my_package.module:name`, or an installed entry point."""
 
 import sys
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from importlib import import_module
 from importlib.metadata import entry_points
-from importlib.util import module_from_spec, spec_from_file_location
+from importlib.util import find_spec, module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import ModuleType
 from typing import Any, TypeVar
 
-from ssil.core.errors import UserError, did_you_mean
+from ssil.core.errors import UserError, did_you_mean, one_line
 
 T = TypeVar("T")
 
@@ -17,7 +19,7 @@ HUB_PREFIX = "hf:"
 
 
 def names_code(name: str) -> bool:
-    """Return whether a method or backbone of this name is code of the user's, `file.py:name`."""
+    """Return whether a method or backbone of this name is code of the user's, `file.py:name` or `module:name`."""
     return ":" in name and not name.startswith(HUB_PREFIX)
 
 
@@ -63,14 +65,37 @@ def _installed(kind: str, name: str, builtin: Iterable[str]) -> Any:
 
 
 def load_object(reference: str) -> Any:
-    """Return the object that `path.py:name` refers to. The file is imported once per process, like any module."""
+    """Return the object that `path.py:name` refers to, or `module:name` of an installed module.
+
+    The file is imported once per process, like any module.
+    """
     file, _, name = reference.rpartition(":")
-    if not file.endswith(".py"):
-        raise UserError(f"{reference!r} is not of the form file.py:name, such as my_file.py:my_function")
-    module = _import(Path(file))
+    path = code_file(reference)
+    module = _import(path) if file.endswith(".py") else _imported(file)
     if not hasattr(module, name):
         raise UserError(f"{file} has no {_guess(name, (known for known in vars(module) if known[0] != '_'))}")
     return getattr(module, name)
+
+
+def code_file(reference: str) -> Path:
+    """Return the file that `path.py:name` or `module:name` refers to; raise UserError if it refers to none."""
+    file, _, _ = reference.rpartition(":")
+    if file.endswith(".py"):
+        return Path(file)
+    spec = None
+    if all(part.isidentifier() for part in file.split(".")):
+        with suppress(ImportError, ValueError):
+            spec = find_spec(file)
+    if spec is None or not spec.origin or not spec.has_location:
+        raise UserError(f"{reference!r} is not of the form file.py:name, such as my_file.py:my_function")
+    return Path(spec.origin)
+
+
+def _imported(name: str) -> ModuleType:
+    try:
+        return import_module(name)
+    except Exception as error:
+        raise UserError(f"{name!r} can't be imported: {type(error).__name__}: {one_line(error)}; mend it") from error
 
 
 def _import(path: Path) -> ModuleType:
