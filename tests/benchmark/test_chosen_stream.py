@@ -18,6 +18,7 @@ from ssil.benchmark.record import Record, read_record
 from ssil.benchmark.results import Run, variants
 from ssil.benchmark.run_setup import RunSetup, set_up
 from ssil.benchmark.runner import run
+from ssil.cli import main
 from ssil.core.errors import UserError
 
 FUNCTION = """
@@ -252,3 +253,19 @@ def test_a_function_draws_with_the_seed(dataset: Path, function: Path) -> None:
     assert prints[0].fingerprint == prints[1].fingerprint != prints[2].fingerprint
     for before, after in pairwise(prints[0].tasks):
         assert not torch.isin(before.indices, after.indices).any()
+
+
+def test_it_is_named_where_runs_are_shown(dataset: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Also with tasks that bring no new class: in tables, on the report's page and in its figures."""
+    for seed in range(2):
+        settings = {"stream": "blurry:40", "tasks": 3, "method": "slda", "seed": seed}
+        run(tiny_runs.config(dataset, **settings, out=tmp_path / f"runs/{seed}"))
+    assert 0 in read_record(tmp_path / "runs/0").task_sizes
+    assert main(["show", str(tmp_path / "runs/0"), "--metrics"]) == 0
+    assert "classes in 3 tasks (blurry:40)" in capsys.readouterr().out
+    assert main(["verify", str(tmp_path / "runs/0")]) == 0
+    assert main(["diff", str(tmp_path / "runs/0"), str(tmp_path / "runs/1")]) == 0
+    assert main(["report", str(tmp_path / "runs"), "--out", str(tmp_path / "page"), "--figures", "svg"]) == 0
+    page = (tmp_path / "page/index.html").read_text()
+    assert "in 3 tasks, blurry:40" in page
+    assert "these are the new ones of each task" in page

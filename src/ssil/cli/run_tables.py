@@ -15,7 +15,8 @@ def run_title(record: Record) -> str:
     """Return a run in one line: method, data set, stream, memory, seed."""
     config, sizes = record.config, record.task_sizes
     some = "" if sum(sizes) == len(record.class_order) else f" of {len(record.class_order)}"
-    stream = f"{sum(sizes)}{some} classes in {len(sizes)} tasks, {describe_budget(record.memory)}"
+    own = f" ({config['stream']})" if "stream" in config else ""
+    stream = f"{sum(sizes)}{some} classes in {len(sizes)} tasks{own}, {describe_budget(record.memory)}"
     skipped = record.provenance.get("skipped_files", [])
     count = record.provenance.get("left_out", len(skipped))
     left_out = f" ({count:,} images left out, the first is {skipped[0]}; see remarks.csv)" if skipped else ""
@@ -58,7 +59,8 @@ def task_table(record: Record, last: int | None = None) -> Table:
 
 
 def _task_cells(task: TaskRecord, tasks: int) -> Iterable[str]:
-    share = f"{newest_share(task.confusion):.1f} %" if task.task > 1 else "-"
+    newest = task.task > 1 and task.task_top1[-1] is not None  # else the first task, or one without new classes
+    share = f"{newest_share(task.confusion):.1f} %" if newest else "-"
     accuracies = f"{task.top1:.2f}", f"{task.top5:.2f}"
     cost = duration(task.seconds), f"{task.images_per_second:.0f}"
     known = "-" if task.task_aware_top1 is None else f"{task.task_aware_top1:.2f}"

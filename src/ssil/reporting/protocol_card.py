@@ -39,7 +39,7 @@ def card(run: Run) -> dict[str, list[str]]:
         "method": list(_method(record)),
         "options": [_listed(config.get("options", {}))],
         "data": list(_data(config, provenance)),
-        "stream": [f"{sum(record.task_sizes)} classes in {len(record.task_sizes)} tasks: {_sizes(record.task_sizes)}"],
+        "stream": list(_stream(record)),
         "class order": list(_order(record)),
         "memory": [_memory(record)],
         "network": [_chosen(config | provenance, "backbone", "norm", "init", "freeze", "precision")],
@@ -133,6 +133,14 @@ def _data(config: Mapping[str, Any], provenance: Mapping[str, Any]) -> Iterator[
 
 def _sizes(sizes: Sequence[int]) -> str:
     return f"{sizes[0]} each" if len(set(sizes)) == 1 else ", ".join(map(str, sizes))
+
+
+def _stream(record: Record) -> Iterator[str]:
+    sizes = record.task_sizes
+    yield f"{sum(sizes)} classes in {len(sizes)} tasks: {_sizes(sizes)}"
+    if own := record.config.get("stream"):
+        yield f"{own}: classes return; these are the new ones of each task"
+        yield _chosen(record.config, "stream_sha256", "stream_fingerprint")
 
 
 def _order(record: Record) -> Iterator[str]:
