@@ -75,7 +75,7 @@ class UpdateReport:
             return f"{photos(count)} that were kept back, not learnt"
         every = sum(self.classifier.image_counts().values())
         of_all = f"{count:,} of its {photos(every)}" if count < every else f"all its {photos(count)}"
-        return f"{of_all}, each left out of learning when it was tried"
+        return f"{of_all}, each left out of learning when tried"
 
     def again(self) -> tuple[str, ...]:
         """Return the commands that learn the images again, once their folders are mended; none if that is not known."""

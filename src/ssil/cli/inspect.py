@@ -90,7 +90,7 @@ def _class_table(rows: Sequence[Mapping[str, Any]]) -> Any:
 def _sentences(known: "Classifier", rows: Sequence[Mapping[str, Any]], size: int) -> Iterator[str]:
     """Yield what the table means, and what the model is."""
     tried = sum(row["tried"] for row in rows)
-    yield f"recognised: of the {tried:,} photos that were tried, each left out of learning when it was tried"
+    yield f"recognised: of the {tried:,} photos that were tried, each left out of learning when tried"
     if known.counted:
         kept = sum(map(len, known.holdout))
         yield f"photos: those that were learnt; the model keeps small copies of {kept:,} of them, to try later updates"
