@@ -3,7 +3,6 @@
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain
 from typing import Literal, NamedTuple
 
 import torch
@@ -22,7 +21,7 @@ from ssil.classifier.advice.doubtful_images import (
     nearly_same,
 )
 from ssil.classifier.advice.image_measures import ImageMeasures, Values, measure_images
-from ssil.classifier.advice.learnt_before import LearntBefore
+from ssil.classifier.advice.learnt_before import LearntBefore, learnt_classes
 from ssil.classifier.advice.leave_one_out import LeftOut
 from ssil.classifier.feature_extraction import trained_network
 from ssil.classifier.image_file import ImageFile, LabelledImages
@@ -182,16 +181,6 @@ def same_images(known: Classifier | None, arrived: LabelledImages) -> Iterator[S
             yield Suspect("same", image, name, other, twin)
         elif before.get(digest, name) != name:
             yield Suspect("same", image, name, before[digest])
-
-
-def learnt_classes(known: Classifier | None) -> dict[str, str]:
-    """Return the class of each image, by its checksum, that a classifier has counted or keeps."""
-    if not known:
-        return {}
-    groups = zip(known.classes.names, known.exemplars, known.holdout, strict=True)
-    kept = {image.original_digest: name for name, *both in groups for image in chain(*both)}
-    counted = zip(known.classes.names, known.counted, strict=False)
-    return {digest: name for name, digests in counted for digest in digests} | kept
 
 
 def _class_sizes(result: Update) -> Counter[str]:

@@ -11,11 +11,10 @@ from ssil.classifier.advice.advise import (
     Kind,
     first_reasons,
     images_features,
-    learnt_classes,
     same_images,
 )
 from ssil.classifier.advice.doubtful_images import alike_pairs
-from ssil.classifier.advice.learnt_before import LearntBefore
+from ssil.classifier.advice.learnt_before import LearntBefore, learnt_classes
 from ssil.classifier.classifier_settings import make_settings
 from ssil.classifier.feature_extraction import FrozenBackbone, trained_network
 from ssil.classifier.image_file import ImageFile, LabelledImages, labelled

@@ -1,10 +1,10 @@
 """Images that looked wrong in an earlier update, and that the model still has as they were."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import chain
 from typing import Any, NamedTuple
 
 from ssil.classifier.advice.advise import KINDS, Advice
+from ssil.classifier.advice.learnt_before import learnt_classes
 from ssil.classifier.advice.sentences import about_suspect
 from ssil.classifier.image_file import LabelledImages
 from ssil.classifier.prediction import Classifier
@@ -44,7 +44,7 @@ def earlier_suspects(
         classifier: The classifier after it.
         arrived: What the update has brought.
     """
-    labels = _classes_of_images(classifier) | {image.original_digest: name for image, name in arrived}
+    labels = learnt_classes(classifier) | {image.original_digest: name for image, name in arrived}
     found = (
         EarlierSuspect(update, one["image"], one["what_to_do"])
         for update, entry in enumerate(history)
@@ -62,11 +62,3 @@ def _kept(entry: Mapping[str, Any]) -> Iterator[dict[str, str]]:
         )
         if whole and one.get("kind") in KINDS:
             yield one
-
-
-def _classes_of_images(classifier: Classifier) -> dict[str, str]:
-    """Return the class of each image, by its checksum, that a classifier has counted or keeps."""
-    names = classifier.classes.names
-    kept = zip(names, classifier.exemplars, classifier.holdout, strict=True)
-    found = {image.original_digest: name for name, *both in kept for image in chain(*both)}
-    return found | {digest: name for name, group in zip(names, classifier.counted, strict=False) for digest in group}

@@ -1,6 +1,7 @@
-"""Features that a classifier keeps of images which it has learnt, with which new images are judged."""
+"""What a classifier keeps of images which it has learnt, with which new images are judged: features, and classes."""
 
 from collections.abc import Sequence
+from itertools import chain
 from typing import NamedTuple, Self
 
 import torch
@@ -41,3 +42,13 @@ class LearntBefore(NamedTuple):
         cosines = F.normalize(self.features) @ F.normalize(features).T
         others = ~((cosines > COUNTED_TWICE) & (mine[:, None] == theirs)).any(1)
         return LearntBefore(self.features[others], [self.names[row] for row in others.nonzero().flatten().tolist()])
+
+
+def learnt_classes(known: Classifier | None) -> dict[str, str]:
+    """Return the class of each image, by its checksum, that a classifier has counted or keeps."""
+    if not known:
+        return {}
+    groups = zip(known.classes.names, known.exemplars, known.holdout, strict=True)
+    kept = {image.original_digest: name for name, *both in groups for image in chain(*both)}
+    counted = zip(known.classes.names, known.counted, strict=False)
+    return {digest: name for name, digests in counted for digest in digests} | kept
