@@ -12,6 +12,6 @@ def prediction(unknown: bool) -> str:
 
 def test_an_unknown_photo_has_no_class_of_which_the_model_is_sure() -> None:
     page = prediction(unknown=True)
-    assert "The closest, in this order: plum, lime." in page
+    assert "The most similar first: plum, lime." in page
     assert "99.9" not in page
     assert "99.9 %" in prediction(unknown=False)
