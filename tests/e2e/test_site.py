@@ -73,6 +73,7 @@ LOOKED_AT = (
     "classifier.html",
     "comparing.html",
     "own-method.html",
+    "own-backbone.html",
     "own-stream.html",
     "data.html",
     "methods/ssil.html",
