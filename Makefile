@@ -19,7 +19,7 @@ site: $(READY)  ## the documentation as pages, in build/site
 
 FLOORS := build/floors
 TORCH ?= torch==2.13.0
-EXTRAS := heic report studio weights
+EXTRAS := cluster heic report studio tensorboard weights
 
 floors:  ## the quick tests with the lowest versions that pyproject.toml allows (torch aside), in build/floors
 	$(PYTHON) -m venv $(FLOORS)
