@@ -54,7 +54,7 @@ def test_the_readmes_first_stream(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         (
             "docs/weights.md",
             "commands",
-            ["(x - 127) / 128", "more, version 1 of 1: 10 classes, eeil on efficientnet_lite0"],
+            ["(x - 127) / 128", "more, version 1 of 1: 10 classes", "technical: eeil on efficientnet_lite0 at"],
         ),
     ],
 )

@@ -131,8 +131,8 @@ def run_result(out: Path) -> dict[str, Any]:
 
 
 def model_result(folder: Path) -> dict[str, Any]:
-    """Return what a model directory holds: every file, JSON without times."""
-    found: dict[str, Any] = contents(folder)
+    """Return what a model directory holds: every file, JSON without times, pages by name (they tell times)."""
+    found: dict[str, Any] = contents(folder) | {page.name: "page" for page in folder.glob("*.html")}
     for path in folder.rglob("*.json"):
         found[str(path.relative_to(folder))] = still(json.loads(path.read_text()))
     return found

@@ -109,6 +109,8 @@ GRAMMARS: dict[str, Grammar] = {
             "--imbalance": NUMBERS,
             "--image-size": NUMBERS,
             "--augment": ["crop", "shift", "none", "", "x"],
+            "--stream": ["blurry:10", "returning:x", "repeating:101", "x", "", "table.csv:1", *INPUTS],
+            "--stream-name": TEXTS,
             "--brightness": NUMBERS,
             "--validate": NUMBERS,
             "--scenario": ["0", "61", "-1", "x", "", "1e39", "9" * 5_000],
@@ -200,7 +202,12 @@ GRAMMARS: dict[str, Grammar] = {
     "show": Grammar((first("run", INPUTS),), options={"--metrics": FLAG, "--json": FLAG}),
     "report": Grammar(
         (first("run", INPUTS),),
-        options={"--out": OUTPUTS, "--columns": [*TEXTS, "last_top1", ","], "--figures": [*TEXTS, "png", "svg,x"]},
+        options={
+            "--out": OUTPUTS,
+            "--columns": [*TEXTS, "last_top1", ","],
+            "--figures": [*TEXTS, "png", "svg,x"],
+            "--baseline": [*TEXTS, "ssil"],
+        },
     ),
     "diff": Grammar((first("run", INPUTS), first("stopped", INPUTS)), options={"--json": FLAG}),
     "verify": Grammar((first("model", INPUTS),), options={"--repair": FLAG, "--json": FLAG}, always=TRUSTED),

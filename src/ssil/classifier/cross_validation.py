@@ -163,7 +163,7 @@ def _scores_without(
     left_out = everything.emptied()
     left_out.add(vectors[rows], images.labels[rows], classes.seen)
     fitted = everything.less(left_out)
-    fitted.solve()
+    fitted.solve_or_refuse()
     features = images.features[rows].float()
     scores: Tensor = fitted(Output(features[:, :0], features), classes)
     return scores.masked_fill(fitted.counts.sum(0) == 0, -torch.inf)

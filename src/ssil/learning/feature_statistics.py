@@ -137,9 +137,9 @@ class ClosedForm(Scorer):
         for indices in state.pool.new.split(CHUNK):
             vectors = self.embed(state.features(indices).double())
             self.add(vectors, state.pool.labels[indices].to(vectors.device), state.classes.seen)
-        self._solve()
+        self.solve_or_refuse()
 
-    def _solve(self) -> None:
+    def solve_or_refuse(self) -> None:
         """Solve; raise UserError if the statistics have no solution, or numbers that are too large."""
         try:
             self.solve()
@@ -197,7 +197,7 @@ class ClosedForm(Scorer):
             if self.has_gram and count:
                 self.grams[part] -= packed(torch.outer(total, total)) / count
         self.counts, self.sums = (without_row(rows, label, dim=1) for rows in (self.counts, self.sums))
-        self._solve()
+        self.solve_or_refuse()
 
 
 class LinearClosedForm(ClosedForm):

@@ -98,16 +98,20 @@ def called_as_declared(
 ) -> nn.Module:
     """Call a function that makes a backbone with those of (in_channels, norm, final_relu) that it takes.
 
-    By name, or if it has other names, by position if it takes all three; otherwise without arguments.
+    By name, or if it has other names, by position if it takes all three or any number; otherwise without arguments, as
+    a module that has no constructor of its own.
 
     >>> called_as_declared(lambda in_channels: nn.Conv2d(in_channels, 8, 3), 3, "batch", True).in_channels
     3
     """
     parameters = inspect.signature(function).parameters
+    if isinstance(function, type) and parameters == inspect.signature(nn.Module).parameters:
+        return function()
     named = {"in_channels": in_channels, "norm": norm, "final_relu": final_relu}
     taken = {name: value for name, value in named.items() if name in parameters}
-    kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    positional = [one for one in parameters.values() if one.kind in kinds]
-    if len(positional) >= len(named) > len(taken):
+    kinds = [one.kind for one in parameters.values()]
+    positional = kinds.count(inspect.Parameter.POSITIONAL_ONLY) + kinds.count(inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    takes_all = inspect.Parameter.VAR_POSITIONAL in kinds or positional >= len(named)
+    if takes_all and len(taken) < len(named):
         return function(*named.values())
     return function(**taken)
