@@ -105,7 +105,8 @@ def called_as_declared(
     3
     """
     parameters = inspect.signature(function).parameters
-    if isinstance(function, type) and parameters == inspect.signature(nn.Module).parameters:
+    inherited = inspect.isclass(function) and parameters == inspect.signature(nn.Module).parameters
+    if inherited:
         return function()
     named = {"in_channels": in_channels, "norm": norm, "final_relu": final_relu}
     taken = {name: value for name, value in named.items() if name in parameters}
