@@ -81,7 +81,8 @@ def predictions(vectors: Tensor, labels: Tensor, tested: Tensor, shrinkage: floa
     )
     rest = vectors - means[labels]
     weight = torch.linalg.solve(shrunk(rest.T @ rest / len(rest), shrinkage), means.T)
-    return (tested @ weight - (means.T * weight).sum(0) / 2).argmax(1)
+    scores: Tensor = tested @ weight - (means.T * weight).sum(0) / 2
+    return scores.argmax(1)
 
 
 def accuracy(vectors: Tensor, labels: Tensor, folds: Tensor, views: int, shrinkage: float) -> tuple[float, float]:
