@@ -54,13 +54,13 @@ def about_suspect(suspect: Suspect) -> str:
 
     >>> from ssil.classifier.image_file import ImageFile
     >>> image = ImageFile.from_bytes("leek/3.jpg", b"")
-    >>> about_suspect(Suspect("wrong class", image, "leek", "zucchini"))
-    'leek/3.jpg is in leek, but looks like zucchini: if it is, put it into a folder zucchini beside leek.'
+    >>> about_suspect(Suspect("wrong class", image, "leek", "lime"))
+    'leek/3.jpg is in leek, but looks like lime: if it is, put it into a folder lime beside leek (make it if needed).'
     """
     name, label, other = suspect.image.name, suspect.label, suspect.other
     placed = placed_name(name, label)
     twin = placed_name(suspect.twin.name, other) if suspect.twin else f"a photo that was learnt as {other}"
-    move = f"put it into a folder {other} beside {label}"
+    move = f"put it into a folder {other} beside {label} (make it if needed)"
     sentences: dict[Kind, str] = {
         "same": f"{placed} is the same photo as {twin}: delete the wrong one.",
         "nearly same": f"{placed} is nearly the same photo as {twin}: delete the wrong one.",
