@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ssil.benchmark.stream_table import is_table
-from ssil.core.errors import UserError, did_you_mean
+from ssil.core.errors import UserError, did_you_mean, one_line
 from ssil.core.plugins import code_file, load_object
 from ssil.core.settings import MAX_SHOWN
 
@@ -105,8 +105,8 @@ def called_pairs(stream: str, labels: Tensor, tasks: int, random: np.random.Gene
         found = function(labels.numpy().copy(), random, tasks)
         pairs = np.asarray(found if isinstance(found, np.ndarray) else [*found])
     except Exception as error:
-        reason = " ".join(str(error).split())[:MAX_SHOWN]
-        raise UserError(f"stream: {stream} raised {type(error).__name__}: {reason}; mend the function") from error
+        reason = f"{type(error).__name__}: {one_line(error)}"
+        raise UserError(f"stream: {stream} raised {reason}; mend the function") from error
     if pairs.ndim != 2 or pairs.shape[1] != 2 or pairs.dtype.kind not in "iu":
         given = f"{pairs.dtype} of shape {pairs.shape}"
         raise UserError(f"stream: {stream} gave {given}; return pairs of whole numbers: (image index, task)")

@@ -10,7 +10,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from ssil.core.errors import UserError, did_you_mean
+from ssil.core.errors import UserError, did_you_mean, one_line
 from ssil.core.files import read_file
 from ssil.core.settings import MAX_SHOWN
 
@@ -84,7 +84,7 @@ def _parse(path: Path, content: bytes) -> StreamTable:
         reader = csv.DictReader(StringIO(content.decode("utf-8-sig"), newline=""), skipinitialspace=True)
         column, rows = _column(path, list(reader.fieldnames or ())), [*enumerate(reader, 1)]
     except (UnicodeDecodeError, csv.Error) as error:
-        raise UserError(f"stream: {path} can't be read: {' '.join(str(error).split())[:MAX_SHOWN]}") from None
+        raise UserError(f"stream: {path} can't be read: {one_line(error)}") from None
     kept = [(number, row) for number, row in rows if (row["task"] or "").strip()]
     if not kept:
         raise UserError(f"stream: {path} gives no image a task; add a row for each image, with its {column} and task")
