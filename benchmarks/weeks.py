@@ -33,19 +33,14 @@ import numpy as np
 import torch
 
 from growing import add, album, numbers, read, values
-from ssil.classifier.classifier_settings import (
-    ClassifierSettings,
-    make_settings,
-    with_start_settings,
-    with_weights_settings,
-)
+from ssil.classifier.classifier_settings import ClassifierSettings, make_settings
 from ssil.classifier.feature_extraction import trained_network
 from ssil.classifier.holdout import evaluate_scores, image_scores
 from ssil.classifier.image_file import ImageFile, LabelledImages
 from ssil.classifier.prediction import Classifier
+from ssil.classifier.publish_update import first_settings
 from ssil.classifier.update import update
 from ssil.learning.model_state import snapshot_tensors
-from ssil.nn.first_weights import find_first_weights, read_first_weights
 from ssil.nn.pretrained import Pretrained
 from stored_views import Views, tuned_on_maps
 
@@ -121,9 +116,8 @@ class Features:
 
 def start(row: str, given: Mapping[str, Any]) -> tuple[ClassifierSettings, Pretrained | None]:
     """Return the settings and first weights of a row, as `ssil learn` makes them of its options."""
-    options, init = with_start_settings({**ROWS[row], **given}, None, scratch=row.endswith("-scratch"))
-    found = find_first_weights(init) if init else None
-    return make_settings(with_weights_settings(options, found)), read_first_weights(found) if found else None
+    options, weights = first_settings({**ROWS[row], **given}, None, scratch=row.endswith("-scratch"))
+    return make_settings(options), weights
 
 
 def plan(train: Album, weeks: Sequence[str], seed: int) -> list[Week]:
