@@ -130,16 +130,7 @@ def test_no_exemplar_is_kept_twice_and_known_ones_stay(dataset: Path, function: 
 
 def test_a_resumed_run_equals_an_uninterrupted_one(dataset: Path, function: Path, tmp_path: Path) -> None:
     settings = {"stream": f"{function}:halves", "tasks": 3, "memory": 12, "method": "ssil"}
-    whole, stops, record = run(tiny_runs.config(dataset, **settings, out=tmp_path / "whole")), 0, None
-    while record is None:
-        try:
-            record = run(tiny_runs.config(dataset, **settings, out=tmp_path / "parts"), tiny_runs.Stopper(2))
-        except KeyboardInterrupt:
-            stops += 1
-    assert stops >= 3
-    assert tiny_runs.timeless(record) == tiny_runs.timeless(whole)
-    ours, theirs = (tiny_runs.tensors(tmp_path / name) for name in ("whole", "parts"))
-    assert all(torch.equal(ours[name], theirs[name]) for name in ours)
+    tiny_runs.resumed(dataset, tmp_path, 2, **settings)
 
 
 @pytest.mark.parametrize(

@@ -128,15 +128,7 @@ def test_a_run_resumes_and_notices_another_function(dataset: Path, tmp_path: Pat
     path = tmp_path / "views.py"
     path.write_text(FILE)
     settings: dict[str, Any] = {"tasks": 2, "memory": 6, "method": "ssil", "augment": f"{path}:noise"}
-    whole, record = run(tiny_runs.config(dataset, **settings, out=tmp_path / "whole")), None
-    while record is None:
-        try:
-            record = run(tiny_runs.config(dataset, **settings, out=tmp_path / "parts"), tiny_runs.Stopper(3))
-        except KeyboardInterrupt:
-            continue
-    assert tiny_runs.timeless(record) == tiny_runs.timeless(whole)
-    ours, theirs = (tiny_runs.tensors(tmp_path / part) for part in ("whole", "parts"))
-    assert all(torch.equal(ours[key], theirs[key]) for key in ours)
+    whole = tiny_runs.resumed(dataset, tmp_path, 3, **settings)
     plain = run(tiny_runs.config(dataset, **settings | {"augment": None}))
     assert plain.tasks[0].loss != whole.tasks[0].loss
     path.write_text(FILE + "# changed\n")

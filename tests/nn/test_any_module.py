@@ -7,7 +7,6 @@ import torch
 from torch import nn
 
 import tiny_runs
-from ssil.benchmark.runner import run
 from ssil.core.errors import UserError
 from ssil.nn.any_module import AnyModule, called_as_declared
 from ssil.nn.construction import constructed
@@ -168,13 +167,4 @@ def test_a_run_resumes_and_equals_an_uninterrupted_one(file: Path, tmp_path: Pat
         "optimizer": "adamw",
         "lr": 0.01,
     }
-    whole, record = run(tiny_runs.config(dataset, **settings, out=tmp_path / "whole")), None
-    while record is None:
-        try:
-            record = run(tiny_runs.config(dataset, **settings, out=tmp_path / "parts"), tiny_runs.Stopper(3))
-        except KeyboardInterrupt:
-            continue
-    assert tiny_runs.timeless(record) == tiny_runs.timeless(whole)
-    ours, theirs = (tiny_runs.tensors(tmp_path / part) for part in ("whole", "parts"))
-    assert all(torch.equal(ours[key], theirs[key]) for key in ours)
-    assert record.config["backbone_sha256"]
+    assert tiny_runs.resumed(dataset, tmp_path, 3, **settings).config["backbone_sha256"]

@@ -1,14 +1,18 @@
 """Runs that take no time; what `ssil.testing.small_stream` offers, under the names that tests use."""
 
 from pathlib import Path
+from typing import Any
 
+import torch
 from torch import Tensor
 
+from ssil.benchmark.record import Record
+from ssil.benchmark.runner import run
 from ssil.core.samples import Samples
 from ssil.learning.execution import ExecutionContext
 from ssil.testing.small_stream import StopAfter, backbone, config, patterns, tensors, without_costs
 
-__all__ = ["Stopper", "backbone", "command", "config", "patterns", "preprocessed", "tensors", "timeless"]
+__all__ = ["Stopper", "backbone", "command", "config", "patterns", "preprocessed", "resumed", "tensors", "timeless"]
 
 Stopper = StopAfter
 timeless = without_costs
@@ -24,3 +28,18 @@ def command(folder: Path, method: str) -> list[str]:
     data = patterns(folder / "patterns.npz", [5] * 6)
     fixed = f"--backbone {__file__}:backbone --threads 1 --device cpu --tasks 3 --epochs 2 --batch 4 --memory 8"
     return ["run", "--dataset", str(data), *fixed.split(), "--method", method]
+
+
+def resumed(dataset: Path, folder: Path, steps: int, **settings: Any) -> Record:
+    """Return the record of a run; assert that one that is stopped after so many steps, again and again, equals it."""
+    whole, stops, parts = run(config(dataset, **settings, out=folder / "whole")), 0, None
+    while parts is None:
+        try:
+            parts = run(config(dataset, **settings, out=folder / "parts"), Stopper(steps))
+        except KeyboardInterrupt:
+            stops += 1
+    assert stops
+    assert timeless(parts) == timeless(whole)
+    ours, theirs = tensors(folder / "whole"), tensors(folder / "parts")
+    assert all(torch.equal(ours[name], theirs[name]) for name in ours)
+    return whole
