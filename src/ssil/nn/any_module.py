@@ -98,8 +98,8 @@ def called_as_declared(
 ) -> nn.Module:
     """Call a function that makes a backbone with those of (in_channels, norm, final_relu) that it takes.
 
-    By name, or if it has other names, by position if it takes all three or any number; otherwise without arguments, as
-    a module that has no constructor of its own.
+    They are given by name. A function with other names gets all three by position if it takes three or more arguments,
+    or any number (`*args`), and none otherwise. A module without a constructor of its own gets none.
 
     >>> called_as_declared(lambda in_channels: nn.Conv2d(in_channels, 8, 3), 3, "batch", True).in_channels
     3
