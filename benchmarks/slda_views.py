@@ -17,10 +17,10 @@ import torch
 from torch import Tensor
 
 from growing import album
-from ssil.classifier.cross_validation import assign_folds
+from ssil.classifier.cross_validation import assign_folds, near_groups
 from ssil.classifier.image_file import ImageFile
 from ssil.classifier.images import image_samples
-from ssil.classifier.near_duplicates import class_groups, feature_vectors, threshold
+from ssil.classifier.near_duplicates import SHARE, feature_vectors
 from ssil.classifier.prediction import execution_context
 from ssil.core.randomness import Randomness
 from ssil.learning.shrinkage import shrunk
@@ -66,11 +66,7 @@ def read(folder: str, views: int, cache: Path | None) -> tuple[Tensor, Tensor]:
 
 def fold_numbers(vectors: Tensor, labels: Tensor) -> Tensor:
     """Return one of ten folds for each image; near-duplicates are in one."""
-    level, groups = threshold(vectors, labels), torch.zeros_like(labels)
-    for label in labels.unique():
-        rows = (labels == label).nonzero()[:, 0]
-        groups[rows] = rows[class_groups(vectors[rows], level)]
-    return assign_folds(groups, labels)
+    return assign_folds(near_groups(vectors, labels, SHARE), labels)
 
 
 def predictions(vectors: Tensor, labels: Tensor, tested: Tensor, shrinkage: float) -> Tensor:
