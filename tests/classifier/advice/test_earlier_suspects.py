@@ -39,7 +39,13 @@ def test_what_is_not_as_it_should_be_is_left_out() -> None:
         "image": "a.png",
         "what_to_do": "Take it again.",
     }
-    odd = [{**whole, "kind": "odd"}, {**whole, "image": 3}, "text", {}]
+    odd = [
+        {key: value for key, value in whole.items() if key != "class"},
+        {**whole, "kind": "odd"},
+        {**whole, "image": 3},
+        "text",
+        {},
+    ]
     assert len(earlier_suspects([{"suspects": [whole, *odd]}, {"suspects": None}, {}], made, [])) == 1
 
 

@@ -11,6 +11,8 @@ from ssil.classifier.prediction import Classifier
 
 MOST = 30
 """Suspects of an update that its entry in the history keeps."""
+KEYS = ("digest", "class", "kind", "image", "what_to_do")
+"""What it keeps of each."""
 
 
 class EarlierSuspect(NamedTuple):
@@ -29,7 +31,7 @@ def suspects_to_remember(advice: Advice) -> list[dict[str, str]]:
     found = (
         (one.image.original_digest, one.label, one.kind, one.image.name, about_suspect(one)) for one in advice.suspects
     )
-    return [dict(zip(("digest", "class", "kind", "image", "what_to_do"), one, strict=True)) for one in found][:MOST]
+    return [dict(zip(KEYS, one, strict=True)) for one in found][:MOST]
 
 
 def earlier_suspects(
@@ -57,8 +59,5 @@ def earlier_suspects(
 def _kept(entry: Mapping[str, Any]) -> Iterator[dict[str, str]]:
     """Yield the suspects in an entry of the history, without what is not as it should be."""
     for one in entry.get("suspects") or ():
-        whole = isinstance(one, dict) and all(
-            isinstance(one.get(key), str) for key in ("digest", "image", "what_to_do")
-        )
-        if whole and one.get("kind") in KINDS:
+        if isinstance(one, dict) and all(isinstance(one.get(key), str) for key in KEYS) and one["kind"] in KINDS:
             yield one
