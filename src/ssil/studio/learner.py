@@ -67,10 +67,10 @@ def epoch_losses(losses: Mapping[str, Mapping[str, Sequence[float]]]) -> list[fl
 
 def learn(model: Path, job: Job, max_drop: float, trusted: Sequence[str]) -> None:
     """Carry out an update, and append to the log how it ended."""
-    threading.Thread(target=watch_for_cancel, args=(job.folder / CANCEL,), daemon=True).start()
     try:
-        from ssil.classifier.publish_update import RefusedUpdateError  # imports torch
+        from ssil.classifier.publish_update import RefusedUpdateError  # imports torch, which must not be interrupted
 
+        threading.Thread(target=watch_for_cancel, args=(job.folder / CANCEL,), daemon=True).start()
         try:
             report = _update(model, job, max_drop, trusted)
             write_json(job.folder / RESULT, _result(report))
