@@ -71,8 +71,8 @@ def test_without_named_weights_nothing_changes() -> None:
 @pytest.mark.parametrize(
     ("given", "init", "scratch", "expected", "weights"),
     [
-        ({}, None, False, {"freeze": True, "method": "slda"}, "efficientnet_lite0"),
-        ({"method": "ft"}, None, False, {"freeze": True, "method": "ft"}, "efficientnet_lite0"),
+        ({}, None, False, {"freeze": True, "method": "slda", "views": 2}, "efficientnet_lite0"),
+        ({"method": "ft"}, None, False, {"freeze": True, "method": "ft", "views": 2}, "efficientnet_lite0"),
         ({"tune": "last"}, None, False, {"tune": "last"}, "efficientnet_lite0"),
         ({"freeze": False}, None, False, {"freeze": False}, "efficientnet_lite0"),
         ({"backbone": "resnet14"}, None, False, {"backbone": "resnet14"}, None),

@@ -70,6 +70,7 @@ LEARN: dict[str, list[str] | list[None]] = {
     "--no-flip": FLAG,
     "--init": WEIGHTS,
     "--freeze": FLAG,
+    "--views": ["1", "2", "3", "x", ""],
     "--tune": ["last", "all", "x", ""],
     "--scratch": FLAG,
     "--unknown-loss": NUMBERS,

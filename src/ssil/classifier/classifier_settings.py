@@ -1,6 +1,7 @@
 """The settings of a classifier: the options of `ssil learn` and the parameters of the scikit-learn estimator."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field
@@ -21,8 +22,8 @@ ExemplarRule = Literal["keep", "reservoir", "recent"]
 Tuned = Literal["last", "all"]
 """What of the network is trained: its last stage and the head, or everything."""
 
-DEFAULT_WEIGHTS, DEFAULT_METHOD = "efficientnet_lite0", "slda"
-"""What a new classifier uses if the user names no weights: frozen, with this method; docs/adr/0008 says why."""
+DEFAULT_WEIGHTS, DEFAULT_METHOD, DEFAULT_VIEWS = "efficientnet_lite0", "slda", 2
+"""What a new classifier uses if the user names no weights: frozen, with this method; docs/adr/0008 and 0015 say why."""
 
 
 class ClassifierSettings(Settings):
@@ -38,6 +39,9 @@ class ClassifierSettings(Settings):
     method: str = setting("eeil", "how classes are learnt, see `ssil methods`", fixed=True)
     freeze: bool = setting(False, "keep the weights of --init, and learn on their features, computed once", fixed=True)
     tune: Tuned | None = setting(None, "train the last stage or all of the weights, for many images", fixed=True)
+    views: int = setting(
+        1, "1: the whole image; 2: its centre too, enlarged: better for photos, half as fast", fixed=True, ge=1, le=2
+    )
     options: dict[str, Any] = setting({}, "the method's own options")
     memory: NotNegative = setting(2000, "images to keep in all, hold-out set included")
     memory_mb: float | None = setting(None, "megabytes of images to keep, instead of a number", gt=0, le=1e9)
@@ -60,7 +64,8 @@ class ClassifierSettings(Settings):
         """Return the preprocessing of images."""
         colour = Preprocessing(self.image_size, 3, "auto", self.flip)
         grey = Preprocessing(self.image_size, 1, "auto", self.flip, GREY_MEAN, GREY_STD)
-        return (grey if self.grey else colour).for_weights(self.input).resolved()
+        seen = (grey if self.grey else colour).for_weights(self.input).resolved()
+        return replace(seen, size=self.views * seen.size)
 
     def configured(self) -> "ConfiguredMethod":
         """Return the method with its options, under the training settings of the classifier."""
@@ -93,7 +98,7 @@ def with_start_settings(
         UserError: Settings contradict each other.
 
     >>> with_start_settings({"memory": 9}, None, scratch=False)
-    ({'freeze': True, 'method': 'slda', 'memory': 9}, 'efficientnet_lite0')
+    ({'freeze': True, 'method': 'slda', 'views': 2, 'memory': 9}, 'efficientnet_lite0')
     >>> with_start_settings({"tune": "all"}, None, scratch=False)
     ({'tune': 'all'}, 'efficientnet_lite0')
     >>> with_start_settings({}, None, scratch=True)
@@ -109,7 +114,7 @@ def with_start_settings(
         )
     if random or init:
         return dict(given), init
-    defaults = {} if tuned or frozen is False else {"freeze": True, "method": DEFAULT_METHOD}
+    defaults = {} if tuned or frozen is False else {"freeze": True, "method": DEFAULT_METHOD, "views": DEFAULT_VIEWS}
     return {**defaults, **given}, DEFAULT_WEIGHTS
 
 

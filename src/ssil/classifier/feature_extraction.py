@@ -40,10 +40,12 @@ def trained_network(
         observer: Called after every batch of images whose features are computed.
 
     Raises:
-        UserError: The backbone is to be frozen, and has random weights; or the method needs old images, and none may
-            be kept.
+        UserError: The backbone is to be frozen, and has random weights; or is not, and to see several views; or the
+            method needs old images, and none may be kept.
     """
     _check_memory(settings)
+    if settings.views > 1 and not settings.freeze:
+        raise UserError("views: only weights that stay as they are see several views; add --freeze, or --views 1")
     if not settings.freeze:
         return WholeNetwork(settings, init)
     if snapshot:
@@ -124,7 +126,8 @@ class FrozenBackbone(WholeNetwork):
 
     def context(self, samples: Samples) -> ExecutionContext:
         """Return a context for feature vectors: an identity backbone, and no transform."""
-        return replace(execution_context(self.settings, samples), transform=Unchanged(), backbone="identity")
+        features = execution_context(self.settings, samples)
+        return replace(features, transform=Unchanged(), backbone="identity", views=1)
 
     def trained_part(self, snapshot: Snapshot) -> Snapshot:
         """Return the model's head, on an identity backbone."""

@@ -97,6 +97,5 @@ def execution_context(
     size, channels = preprocessing.size, preprocessing.channels
     nothing = Samples(Resident(torch.empty(0, size, size, channels, dtype=torch.uint8)), torch.empty(0))
     random = Randomness(settings.seed)
-    return ExecutionContext(
-        SingleDevice(), samples or nothing, make_transform(preprocessing), random, settings.backbone, init=init
-    )
+    fixed = SingleDevice(), samples or nothing, make_transform(preprocessing), random, settings.backbone
+    return ExecutionContext(*fixed, init=init, views=settings.views)

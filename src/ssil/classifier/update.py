@@ -226,8 +226,7 @@ def _memory_budget(settings: ClassifierSettings, images: Sequence[ImageFile]) ->
 
 def _shrunk(groups: Iterable[Sequence[ImageFile]], settings: ClassifierSettings) -> ImagesByClass:
     """Return copies to keep, of twice the side that the network sees: large enough for crops and a larger network."""
-    preprocessing = settings.preprocessing()
-    side, channels = 2 * preprocessing.size, preprocessing.channels
+    side, channels = 2 * settings.image_size, settings.preprocessing().channels
     return tuple(tuple(image.shrunk(side, channels) for image in group) for group in groups)
 
 

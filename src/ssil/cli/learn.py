@@ -9,7 +9,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import App, Parameter
 
-from ssil.classifier.classifier_settings import DEFAULT_METHOD, DEFAULT_WEIGHTS, ClassifierSettings, make_settings
+from ssil.classifier.classifier_settings import (
+    DEFAULT_METHOD,
+    DEFAULT_VIEWS,
+    DEFAULT_WEIGHTS,
+    ClassifierSettings,
+    make_settings,
+)
 from ssil.cli.flags import FlagStyle, parsed, with_flags
 from ssil.cli.interrupts import Interrupts
 from ssil.cli.progress import progress_display
@@ -31,13 +37,19 @@ if TYPE_CHECKING:
     from ssil.classifier.update_report import UpdateReport
     from ssil.learning.task import Observer, Progress, ProgressReport
 
-DEFAULTS = {"backbone": "that of the weights", "image_size": "that of the weights", "method": DEFAULT_METHOD}
+DEFAULTS = {
+    "backbone": "that of the weights",
+    "image_size": "that of the weights",
+    "method": DEFAULT_METHOD,
+    "views": str(DEFAULT_VIEWS),
+}
 """What `ssil learn` uses where the user names no weights."""
 STYLE = FlagStyle({str: "STR", float: "FLOAT", int: "INT"}, default_in_text=True, negatives=False, defaults=DEFAULTS)
 LISTED_BEFORE = {
     "backbone": "flip",
     "image_size": "flip",
     "grey": "flip",
+    "views": "flip",
     "init": "epochs",
     "freeze": "epochs",
     "tune": "epochs",

@@ -47,6 +47,8 @@ class ExecutionContext:
     dtype: torch.dtype = torch.float32
     init: Pretrained | None = None
     """The backbone's initial weights; None for random ones."""
+    views: int = 1
+    """With 2, the backbone sees the whole image and its centre, see `WholeAndCentre`."""
     accumulate: int = 1
     """The number of parts in which a process trains on its share of a batch before it updates the weights."""
     compiler: str | Callable[..., Any] | None = None

@@ -19,7 +19,7 @@ def initial_network(method: Method, classes: ClassTable, context: ExecutionConte
     """Return a new network with initial weights and a head for the given classes, on the context's device."""
     generator = context.random.at("backbone", classes.task)
     channels = context.samples.images.shape[2]
-    shape = channels, context.norm, generator, method.final_relu, context.init, method.branches
+    shape = channels, context.norm, generator, method.final_relu, context.init, method.branches, context.views
     network = build(context.backbone, method.head, *shape)
     for task, size in enumerate(classes.sizes, 1):
         network.head = network.head.grow(size, context.random.at("head", task))

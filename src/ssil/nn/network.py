@@ -17,6 +17,7 @@ from ssil.nn.initialization import initialise
 from ssil.nn.pretrained import Pretrained, load_backbone
 from ssil.nn.resnet import Backbone, ConvNorm, Norm
 from ssil.nn.strided_convolutions import replace_unsafe_convolutions
+from ssil.nn.views import VIEWS, WholeAndCentre
 
 
 class Output(NamedTuple):
@@ -127,6 +128,7 @@ def build(
     final_relu: bool = True,
     init: Pretrained | None = None,
     branching: Branching | None = None,
+    views: int = 1,
 ) -> Network:
     """Return a new network without classes, in channels-last memory format.
 
@@ -141,6 +143,7 @@ def build(
         final_relu: Whether features end with a ReLU.
         init: The backbone's weights, instead of random ones.
         branching: What later tasks may add to the backbone; None for nothing.
+        views: With 2, the features of the whole image and of its centre are averaged, see `WholeAndCentre`.
 
     >>> from ssil.nn.heads import LinearHead
     >>> network = build("resnet14", LinearHead, 3, "batch", torch.Generator()).grow(10, torch.Generator())
@@ -154,6 +157,7 @@ def build(
     refuse_unset(body)
     if init:
         load_backbone(body, init)
+    body = WholeAndCentre(body) if views == VIEWS else body
     network = Network(Branches(body, branching) if branching else body, head(body.width))
     network.fixed = tuple(name for name, own in network.named_parameters() if not own.requires_grad)
     network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]  # the stubs lack this argument
