@@ -34,7 +34,9 @@ def test_a_table_and_figures_for_a_paper(tmp_path: Path, capsys: pytest.CaptureF
     lines = (tmp_path / "out" / "methods.tex").read_text().splitlines()
     assert lines[0] == r"\begin{tabular}{lrrrr}"
     assert r"ssil & \textbf{80.0} & \textbf{70.0} & \textbf{80.0} & \textbf{70.0} \\" in lines
-    assert lines[2].split(" & ")[-1] == r"train per class 40, last top-1 \\"
+    assert lines[2] == r" & \multicolumn{2}{c}{train per class 20} & \multicolumn{2}{c}{train per class 40} \\"
+    assert lines[3] == r"\cmidrule(lr){2-3} \cmidrule(lr){4-5}"
+    assert lines[4] == r"variant & average top-1 & last top-1 & average top-1 & last top-1 \\"
     assert r"ft & 63.3 & 40.0 & 63.3 & 40.0 \\" in lines
     assert (tmp_path / "out" / "accuracy-1.pdf").read_bytes().startswith(b"%PDF")
     assert main(["report", str(tmp_path / "a"), "--out", str(tmp_path / "out"), "--figures", "pdf"]) == 0

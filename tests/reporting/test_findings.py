@@ -56,6 +56,11 @@ def test_bias() -> None:
     assert teachers.endswith("that of <b>ssil</b> 50 %.")
 
 
+def test_no_bias_to_a_task_that_brought_no_class() -> None:
+    (section,) = sections([_other("ssil", confusion=[[7, 1, 0], [1, 7, 0], [0, 0, 0]])])
+    assert findings.bias(section) == []
+
+
 def test_cost() -> None:
     (section,) = sections([run("ft"), _other("ssil", seconds=40)])
     assert findings.cost(section) == ["<b>ssil</b> takes longest, 2.0 times as long as <b>ft</b>."]

@@ -30,6 +30,16 @@ def test_curves_have_a_mean_and_a_band_over_seeds(section: Section) -> None:
     assert (ft.line.color, ft.line.dash, ft.marker.symbol) != (ssil.line.color, ssil.line.dash, ssil.marker.symbol)
 
 
+def test_a_stream_without_new_classes_is_drawn_by_task() -> None:
+    blurry = run("ft")
+    tasks = [task.model_copy(update={"classes_seen": 6}) for task in blurry.record.tasks]
+    (section,) = sections([replace(blurry, record=blurry.record.model_copy(update={"tasks": tasks}))])
+    figure = figures.accuracy_curves(section, "top1")
+    assert list(figure.data[0].x) == [1, 2, 3]
+    assert figure.layout.xaxis.title.text == "task"
+    assert list(figures.newest_shares(section).data[-1].x) == [2, 3]
+
+
 def test_bands_stay_within_percentages() -> None:
     (section,) = sections([run("ft", (100, 60, 0)), run("ft", (90, 20, 9), seed=1)])
     band, _ = figures.accuracy_curves(section, "top1").data

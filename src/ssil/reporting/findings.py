@@ -45,8 +45,11 @@ def _lead(first: Variant, second: Variant) -> Markup:
 
 
 def bias(section: Section) -> list[Markup]:
-    """Name the variant with the most predictions on the newest task, and the one nearest to that task's share."""
-    able = _forgetful(section, 2)
+    """Name the variant with the most predictions on the newest task, and the one nearest to that task's share.
+
+    Say nothing where the newest task brought no class.
+    """
+    able = [one for one in _forgetful(section, 2) if fair_share(one.confusion)]
     if not able:
         return []
     most, nearest = max(able, key=_share), min(able, key=lambda one: abs(_share(one) - fair_share(one.confusion)))

@@ -113,14 +113,14 @@ def by_stream(
     """
     names = list(dict.fromkeys(one.name for section in sections for one in section.variants))
     columns = [(section, key) for section in sections for key in keys]
-    titles = _short_titles(sections) if len(sections) > 1 else [""]
-    headings = [(title, COLUMNS[key].title if len(keys) > 1 or not title else "") for title in titles for key in keys]
-    header = ["variant", *(", ".join(filter(None, parts)) for parts in headings)]
+    titles = _short_titles(sections) if len(sections) > 1 else []
+    header = titles if titles and len(keys) == 1 else [COLUMNS[key].title for _, key in columns]
+    groups = [(title, len(keys)) for title in titles if len(keys) > 1]
     behind = marks or {}
     rows, best = [[name, *(_cell(section, name, key, behind) for section, key in columns)] for name in names], set()
     for place, (section, key) in enumerate(columns, 1):
         best |= {(names.index(section.variants[row].name), place) for row in _best(section.variants, COLUMNS[key])}
-    return Table(header, rows, frozenset(best))
+    return Table(["variant", *header], rows, frozenset(best), groups=groups)
 
 
 def _short_titles(sections: Sequence[Section]) -> list[str]:

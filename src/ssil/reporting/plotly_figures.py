@@ -37,7 +37,7 @@ def accuracy_curves(section: Section, metric: Literal["top1", "top5"]) -> go.Fig
 def _published(section: Section, variant: Variant) -> dict[str, Any]:
     """Return the band of published averages of a variant, as wide as its curve."""
     low, high, _ = section.published[variant.name]
-    seen = [task.classes_seen for task in variant.records[0].tasks]
+    seen = _places(section, variant.records[0].tasks)
     return {
         "type": "scatter",
         "legendgroup": group_id(variant.name),
@@ -56,7 +56,7 @@ def newest_shares(section: Section) -> go.Figure:
     figure = _curves(section, lambda task: newest_share(task.confusion), "on the newest task (%)", since=2)
     tasks = max((variant.records[0].tasks for variant in section.variants), key=len)[1:]
     return figure.add_scatter(
-        x=[task.classes_seen for task in tasks],
+        x=_places(section, tasks),
         y=[fair_share(task.confusion) for task in tasks],
         mode="lines",
         line={"color": "#777777", "width": 2, "dash": "dot"},
@@ -78,13 +78,19 @@ def _curves(
     traces = [*behind]
     for variant in section.variants:
         style, estimates = section.styles[variant.name], variant.along(value, since)
-        seen = [task.classes_seen for task in variant.records[0].tasks[since - 1 :]]
+        seen = _places(section, variant.records[0].tasks[since - 1 :])
         band = [_band(seen, estimates, style)] if len(variant.records) > 1 else []
         shared = {"type": "scatter", "legendgroup": group_id(variant.name)}
-        traces += [trace | shared for trace in (*band, _line(variant.name, seen, estimates, style))]
-    seen = [task.classes_seen for task in max((v.records[0].tasks for v in section.variants), key=len)][since - 1 :]
+        hover = "%{x} classes: %{text}" if section.along == "classes_seen" else "task %{x}: %{text}"
+        traces += [trace | shared for trace in (*band, _line(variant.name, seen, estimates, style, hover))]
+    seen = _places(section, max((v.records[0].tasks for v in section.variants), key=len)[since - 1 :])
     ticks = {"tickvals": seen} if len(seen) <= 12 else {}
-    return framed(traces, "classes seen", y, xaxis=ticks, yaxis_rangemode="tozero")
+    return framed(traces, section.along.replace("_", " "), y, xaxis=ticks, yaxis_rangemode="tozero")
+
+
+def _places(section: Section, tasks: Sequence[TaskRecord]) -> list[int]:
+    """Return the tasks' places on the horizontal axis."""
+    return [getattr(task, section.along) for task in tasks]
 
 
 def group_id(name: str) -> str:
@@ -108,10 +114,12 @@ def line_trace(
     }
 
 
-def _line(name: str, seen: Sequence[int], estimates: Sequence[Estimate], style: MethodStyle) -> dict[str, Any]:
+def _line(
+    name: str, seen: Sequence[int], estimates: Sequence[Estimate], style: MethodStyle, hover: str
+) -> dict[str, Any]:
     dash, symbol = DASHES.get(style.dashes, "solid"), SYMBOLS.get(style.marker, "circle")
     means = [one.mean for one in estimates]
-    return line_trace(escape(name), means, style.colour, dash, symbol, "%{x} classes: %{text}", seen) | {
+    return line_trace(escape(name), means, style.colour, dash, symbol, hover, seen) | {
         "text": [one.text() for one in estimates],
         "mode": "lines+markers" if style.marker else "lines",
         "marker": {"symbol": symbol, "size": 8, "line": {"color": "white", "width": 1}},

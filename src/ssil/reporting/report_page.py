@@ -51,7 +51,9 @@ def figures(sections: Sequence[Section]) -> dict[str, Figure]:
     """Return figures for a paper by file name, without a suffix: the accuracy along each stream."""
     several = len(sections) > 1
     return {
-        f"accuracy{f'-{number}' * several}": accuracy_curves({one.name: one.records for one in section.variants})
+        f"accuracy{f'-{number}' * several}": accuracy_curves(
+            {one.name: one.records for one in section.variants}, title=section.title
+        )
         for number, section in enumerate(sections, 1)
         if section.variants
     }

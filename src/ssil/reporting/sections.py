@@ -9,7 +9,7 @@ from ssil.benchmark.record import Record, TaskRecord, summarise
 from ssil.benchmark.results import Estimate, Run, differences, estimate, recorded_sizes, variants
 from ssil.data.data_settings import DataSettings
 from ssil.reporting.figures.bias import confusion_counts
-from ssil.reporting.figures.lines import over_seeds
+from ssil.reporting.figures.lines import Along, axis_of, over_seeds
 from ssil.reporting.figures.style import MethodStyle, method_styles
 
 
@@ -95,6 +95,11 @@ class Section:
     def runs(self) -> list[Run]:
         """All runs, by variant."""
         return [run for variant in (*self.variants, *self.waiting) for run in variant.runs]
+
+    @cached_property
+    def along(self) -> Along:
+        """What the horizontal axis of its curves counts: classes seen, or tasks."""
+        return axis_of(one.records for one in self.variants)
 
     def since(self, task: int) -> "Section":
         """Return the section with only the variants that have finished task `task`."""

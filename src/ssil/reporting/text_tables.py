@@ -5,6 +5,8 @@ import io
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import accumulate, pairwise
+from textwrap import wrap
 
 _LATEX = str.maketrans(
     {
@@ -39,6 +41,8 @@ class Table:
     words: int = 1
     note: str = ""
     """A sentence below the LaTeX table."""
+    groups: Sequence[tuple[str, int]] = ()
+    """Titles above the header of the LaTeX table, each with the number of columns it covers, from the second one on."""
 
     def markdown(self) -> str:
         """Return the table in GitHub's Markdown."""
@@ -49,14 +53,27 @@ class Table:
     def latex(self) -> str:
         """Return a LaTeX tabular with rules of the package booktabs."""
         columns = "l" * self.words + "r" * (len(self.header) - self.words)
-        head, *body = (
-            f"{' & '.join(line)} \\\\" for line in (map(_latex, self.header), *self._cells(_latex, r"\textbf{{{}}}"))
-        )
-        lines = [rf"\begin{{tabular}}{{{columns}}}", r"\toprule", head, r"\midrule", *body, r"\bottomrule"]
-        note = (
-            [rf"\multicolumn{{{len(self.header)}}}{{l}}{{\footnotesize {_latex(self.note)}}} \\"] if self.note else []
-        )
-        return "\n".join([*lines, *note, "\\end{tabular}\n"])
+        head, *body = map(_latex_row, ([_latex(cell) for cell in self.header], *self._cells(_latex, r"\textbf{{{}}}")))
+        above = [r"\toprule", *self._group_rows(), head, r"\midrule"]
+        lines = [rf"\begin{{tabular}}{{{columns}}}", *above, *body, r"\bottomrule"]
+        return "\n".join([*lines, *self._note_rows(), "\\end{tabular}\n"])
+
+    def _group_rows(self) -> list[str]:
+        """Return the row of titles above the header, and a rule below each."""
+        if not self.groups:
+            return []
+        ends = [*accumulate((width for _, width in self.groups), initial=1)]
+        cells = [rf"\multicolumn{{{width}}}{{c}}{{{_latex(title)}}}" for title, width in self.groups]
+        rules = [rf"\cmidrule(lr){{{start + 1}-{end}}}" for start, end in pairwise(ends)]
+        return [_latex_row(["", *cells]), " ".join(rules)]
+
+    def _note_rows(self) -> list[str]:
+        """Return the note as rows that are about as wide as the table: a longer one would widen its last column."""
+        width = sum(max(map(len, column)) + 2 for column in zip(self.header, *self.rows, strict=True))
+        return [
+            rf"\multicolumn{{{len(self.header)}}}{{l}}{{\footnotesize {_latex(line)}}} \\"
+            for line in wrap(self.note, max(45, width), break_on_hyphens=False)
+        ]
 
     def csv(self) -> str:
         """Return the cells, without marks of the best, as CSV."""
@@ -88,3 +105,12 @@ def _latex(text: str) -> str:
     ce\_ss: 30.8 $\pm$ 0.4 \%
     """
     return " ".join(text.split()).translate(_LATEX)
+
+
+def _latex_row(cells: Sequence[str]) -> str:
+    r"""Return a row of cells; a first character that the end of the row before would take as its option is protected.
+
+    >>> print(_latex_row(["[a]", "1"]))
+    {}[a] & 1 \\
+    """
+    return re.sub(r"^(?=[*\[])", "{}", " & ".join(cells)) + r" \\"

@@ -25,6 +25,12 @@ def test_a_line_a_record() -> None:
     ]
 
 
+def test_a_stream_without_new_classes_is_drawn_by_task() -> None:
+    (axes,) = accuracy_curves([record("ft", [60, 70], classes_seen=[4, 4])], title="blurry").axes
+    assert np.array_equal(axes.lines[0].get_xydata(), [[1, 60], [2, 70]])
+    assert (axes.get_xlabel(), axes.get_title(loc="left")) == ("task", "blurry")
+
+
 def test_seeds_make_a_mean_and_a_band() -> None:
     figure = accuracy_curves({"ft": [record("ft", [90, 40]), record("ft", [94, 46]), record("ft", [92])]}, "top5")
     (axes,) = figure.axes

@@ -28,6 +28,15 @@ def test_ticks_are_at_ends_of_tasks_and_include_the_last() -> None:
     assert axes.get_xlabel() == "classes seen"
 
 
+def test_tasks_are_counted_where_one_brings_no_class_or_seeds_disagree() -> None:
+    growing, still = record("ft", [90, 40, 30]), record("ft", [90, 40, 30], classes_seen=[4, 6, 6])
+    other = record("ft", [90, 40, 30], classes_seen=[3, 4, 6])
+    assert lines.axis_of([[growing, growing], [record("ssil", [90])]]) == "classes_seen"
+    assert lines.axis_of([[growing], [still]]) == "task"
+    assert lines.axis_of([[growing, other]]) == "task"
+    assert lines.axis_of([[growing], [other]]) == "classes_seen"
+
+
 def test_a_legend_explains_bands_of_several_seeds() -> None:
     runs = {"ft": [record("ft")] * 2, "ssil": [record("ssil")] * 3, "mine": [record("mine")]}
     labels = lines.display_names(runs)

@@ -65,6 +65,11 @@ def test_a_method_looks_the_same_in_any_company() -> None:
     assert len({(style.marker, style.dashes) for style in together.values()}) == 6
 
 
+def test_a_method_of_your_own_has_a_colour_that_no_other_has() -> None:
+    found = method_styles(["mine", "ssil", "ft"])
+    assert len({style.colour for style in found.values()}) == 3
+
+
 def test_the_first_variant_has_its_methods_look_where_the_method_itself_is_not_there() -> None:
     found = method_styles(["ft, memory 9", "ft, memory 5"])
     assert found["ft, memory 5"] == KNOWN["ft"][1] != found["ft, memory 9"]

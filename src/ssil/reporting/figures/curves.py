@@ -22,15 +22,19 @@ FIRST_BRANCH = 3
 """First task drawn by `branch_curves`: with a single old task, TKD equals GKD."""
 
 
-def accuracy_curves(runs: Runs | Sequence[Record], metric: Metric = "top1") -> Figure:
-    """Draw accuracy over all classes seen after each task; the legend lists averages, the best variant first."""
+def accuracy_curves(runs: Runs | Sequence[Record], metric: Metric = "top1", title: str = "") -> Figure:
+    """Draw accuracy over all classes seen after each task; the legend lists averages, the best variant first.
+
+    Without a `title`, it is the data set and the number of classes and tasks.
+    """
     runs = lines.by_method(runs)
     few = len(runs) < 5
     figure, (axes,) = panel_grid(1, 1, 7 if few else 10, 4.2 if few else 4.8)
     accuracy_panel(axes, runs, metric, method_styles(runs))
     axes.set_ylabel(f"{METRICS[metric]} accuracy over all classes seen (%)")
     record = next(iter(runs.values()))[0]
-    panel_title(axes, f"{record.config['dataset']}: {sum(record.task_sizes)} classes in {len(record.task_sizes)} tasks")
+    stream = f"{record.config['dataset']}: {sum(record.task_sizes)} classes in {len(record.task_sizes)} tasks"
+    panel_title(axes, title or stream)
     handles = lines.legend_entries(_averages(runs, metric, brief=not few), method_styles(runs), [runs])
     if few:
         axes.legend(handles=handles, **LEGEND)
@@ -70,10 +74,14 @@ def accuracy_panel(
     runs: Runs,
     metric: Metric,
     styles: Mapping[str, MethodStyle],
-    along: Along = "classes_seen",
+    along: Along | None = None,
     most: int = 11,
 ) -> None:
-    """Draw one line per variant; the vertical axis starts at zero unless all values exceed 30 %."""
+    """Draw one line per variant; the vertical axis starts at zero unless all values exceed 30 %.
+
+    Without `along`, the horizontal axis counts classes, or tasks where some bring no new class.
+    """
+    along = along or lines.axis_of(runs.values())
     alpha = 0.15 if len(runs) <= 8 else 0.08
     for name, records in runs.items():
         lines.draw(axes, records, metric, styles[name], along, alpha=alpha, zorder=3 if name == "ssil" else 2)

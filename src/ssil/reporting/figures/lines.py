@@ -1,7 +1,7 @@
 """Shared by all line plots: records by variant, means with bands over seeds, axes along the stream, legends."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import islice
+from itertools import islice, pairwise
 from math import ceil
 from operator import attrgetter
 from typing import Any, Literal
@@ -47,6 +47,16 @@ def over_seeds(records: Sequence[Record], value: Callable[[TaskRecord], float], 
     """Estimate a number over seeds, after each task from `since` on that all records contain."""
     tasks = zip(*(record.tasks[since - 1 :] for record in records), strict=False)
     return [estimate([value(task) for task in seeds]) for seeds in tasks]
+
+
+def axis_of(groups: Iterable[Sequence[Record]]) -> Along:
+    """Return what the horizontal axis counts: classes seen, or tasks where one brings no class or seeds disagree."""
+    for records in groups:
+        seen = [[task.classes_seen for task in record.tasks] for record in records]
+        grows = all(before < after for places in seen for before, after in pairwise(places))
+        if not grows or any(len(set(places)) > 1 for places in zip(*seen, strict=False)):
+            return "task"
+    return "classes_seen"
 
 
 def draw(

@@ -80,7 +80,8 @@ def method_styles(names: Iterable[str]) -> dict[str, MethodStyle]:
     """Return the style of each method or variant name.
 
     A method in `KNOWN` has the same style in every figure. The first variant of a method has the method's style, and
-    each further one a darker (or lighter) shade with a free combination of marker and dashes.
+    each further one a darker (or lighter) shade with a free combination of marker and dashes. Other methods have
+    colours that no method of the figure has, as long as there are some.
 
     >>> found = method_styles(["mine", "ft", "ft, memory 9"])
     >>> found["ft"], found["ft, memory 9"].colour
@@ -89,8 +90,11 @@ def method_styles(names: Iterable[str]) -> dict[str, MethodStyle]:
     own = {method: style for method, (_, style) in KNOWN.items()}
     taken = {(style.marker, style.dashes) for style in own.values()}
     free = cycle((marker, dashes) for dashes, marker in product(DASHES, MARKERS) if (marker, dashes) not in taken)
-    colours, found, first = cycle(COLOURS), dict[str, MethodStyle](), dict[str, MethodStyle]()
-    for name in sorted(set(names), key=lambda name: (name != base_method(name), name)):
+    names = set(names)
+    used = {own[method].colour for method in map(base_method, names) if method in own}
+    colours = cycle([colour for colour in COLOURS if colour not in used] or COLOURS)
+    found, first = dict[str, MethodStyle](), dict[str, MethodStyle]()
+    for name in sorted(names, key=lambda name: (name != base_method(name), name)):
         method = base_method(name)
         if method in first:
             found[name] = MethodStyle(_shade(first[method].colour), *next(free))
