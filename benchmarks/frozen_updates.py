@@ -1,6 +1,6 @@
 """Which method suits `ssil learn` on frozen features: updates of 1, 2, 5 and 10 classes, and more of known ones.
 
-python benchmarks/frozen_updates.py --extract FOLDER FEATURES.npz
+python benchmarks/frozen_updates.py --extract FOLDER FEATURES.npz [--views 2]
 python benchmarks/frozen_updates.py FEATURES.npz --out NEW.csv [--methods slda,ncm] [--seeds 0,1,2] [--most 60]
 python benchmarks/frozen_updates.py --table NEW.csv
 
@@ -28,7 +28,12 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from growing import add, numbers, read
-from ssil.classifier.classifier_settings import ClassifierSettings, make_settings, with_weights_settings
+from ssil.classifier.classifier_settings import (
+    DEFAULT_VIEWS,
+    ClassifierSettings,
+    make_settings,
+    with_weights_settings,
+)
 from ssil.classifier.feature_extraction import trained_network
 from ssil.classifier.holdout import evaluate_scores, image_scores
 from ssil.classifier.image_file import ImageFile
@@ -81,10 +86,10 @@ def settings(**given: object) -> ClassifierSettings:
     return make_settings(with_weights_settings({"freeze": True, **given}, WEIGHTS))
 
 
-def extract(folder: str, out: Path) -> None:
-    """Write the features of a folder's images."""
+def extract(folder: str, out: Path, views: int) -> None:
+    """Write the features of a folder's images, of so many views of each."""
     images = load_images(folder)[0]
-    network = trained_network(settings(), None, read_first_weights(WEIGHTS))
+    network = trained_network(settings(views=views), None, read_first_weights(WEIGHTS))
     (found,) = network.with_features([[image for image, _ in images]])
     features = np.stack([image.features().numpy() for image in found if image.features])
     classes = sorted({name for _, name in images})
@@ -178,6 +183,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("features", nargs="?", type=Path)
     parser.add_argument("--extract", nargs=2, metavar=("FOLDER", "FEATURES"))
+    parser.add_argument("--views", type=int, default=DEFAULT_VIEWS)
     parser.add_argument("--table", type=Path)
     parser.add_argument("--out", type=Path)
     parser.add_argument("--methods", default="slda,ranpac,fecam,ncm,eeil")
@@ -185,7 +191,7 @@ def main() -> None:
     parser.add_argument("--most", type=int, default=60)
     asked = parser.parse_args()
     if asked.extract:
-        extract(asked.extract[0], Path(asked.extract[1]))
+        extract(asked.extract[0], Path(asked.extract[1]), asked.views)
         return
     if asked.table:
         print("\n".join(table(read(asked.table, Row))))

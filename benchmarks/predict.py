@@ -4,11 +4,11 @@ python benchmarks/predict.py [--images 1000] [--rounds 5] [--network efficientne
 python benchmarks/predict.py --startup [--rounds 8]
 
 A folder holds images as large as the network's users have them: 64 pixels (half PNG, half JPEG) for a ResNet-18 at 64
-pixels, JPEGs of 500 x 375 for EfficientNet-Lite0 at 224. In each round `ssil predict FOLDER` answers all of them twice,
-its words going nowhere, from the moment when the model is loaded: by the version's `model.onnx`, and by PyTorch, as it
-does for a version without that file. The two take turns, in one process, with one thread that computes. Seconds are
-of the processor, all threads together, so that a machine with other work to do can measure too; the ratio is
-PyTorch's by ONNX Runtime's, the median over the rounds.
+pixels, JPEGs of 500 x 375 for EfficientNet-Lite0 at 224, with one view of an image and with two, the default. In each
+round `ssil predict FOLDER` answers all of them twice, its words going nowhere, once the model is loaded:
+by the version's `model.onnx`, and by PyTorch, as it does for a version without that file. The two take turns, in one
+process, with one thread that computes. Seconds are of the processor, all threads together, so that a machine with other
+work to do can measure too; the ratio is PyTorch's by ONNX Runtime's, the median over the rounds.
 
 `--startup` runs `ssil predict` on one image, each time in a new process, for the model as it is published and for a
 copy without `model.onnx`; seconds are the fastest of the rounds, by the clock and of the processor.
@@ -52,11 +52,23 @@ class Case(NamedTuple):
     height: int
     suffixes: tuple[str, ...]
     init: str | None = None
+    views: int = 1
+
+    @property
+    def name(self) -> str:
+        """A folder's name."""
+        return f"{self.backbone}-{self.views}"
+
+    @property
+    def label(self) -> str:
+        """What the table calls it."""
+        return f"{self.backbone}, {self.size} pixels{', two views' * (self.views > 1)}"
 
 
 CASES = (
     Case("resnet18", 64, 64, 64, ("png", "jpg")),
     Case("efficientnet_lite0", 224, 500, 375, ("jpg",), "efficientnet_lite0"),
+    Case("efficientnet_lite0", 224, 500, 375, ("jpg",), "efficientnet_lite0", 2),
 )
 
 
@@ -74,7 +86,7 @@ def photos(folder: Path, case: Case, images: int) -> Path:
 
 def publish(folder: Path, case: Case, images: Path) -> Path:
     """A model of ten classes; how well it knows them does not matter."""
-    given = {"backbone": case.backbone, "image_size": case.size, "epochs": 1, "method": "eeil"}
+    given = {"backbone": case.backbone, "image_size": case.size, "epochs": 1, "method": "eeil", "views": case.views}
     weights = find_first_weights(case.init) if case.init else None
     settings = make_settings(with_weights_settings({**given, "freeze": weights is not None}, weights))
     arrived, _ = load_images(str(images))
@@ -112,15 +124,15 @@ def answer(predictor: Predictor, images: Path) -> None:
 def compare(root: Path, cases: Sequence[Case], images: int, rounds: int) -> None:
     print("| network | images a second, PyTorch | ONNX Runtime | ratio |\n|---|---|---|---|")
     for case in cases:
-        folder = photos(root / case.backbone / "images", case, images)
-        few = photos(root / case.backbone / "few", case, 20)
-        model = publish(root / case.backbone / "model", case, few)
+        folder = photos(root / case.name / "images", case, images)
+        few = photos(root / case.name / "few", case, 20)
+        model = publish(root / case.name / "model", case, few)
         exported = load_predictor(model, threads=1)
-        by_torch = load_predictor(without_onnx(model, root / case.backbone / "copy"), threads=1)
+        by_torch = load_predictor(without_onnx(model, root / case.name / "copy"), threads=1)
         turns = [[seconds(partial(answer, one, folder)) for one in (by_torch, exported)] for _ in range(rounds)]
         old, new = (images / median(column) for column in zip(*turns, strict=True))
         ratio = median(one / other for one, other in turns)
-        print(f"| {case.backbone}, {case.size} pixels | {old:,.0f} | {new:,.0f} | {ratio:.2f} |", flush=True)
+        print(f"| {case.label} | {old:,.0f} | {new:,.0f} | {ratio:.2f} |", flush=True)
 
 
 def run(*command: str) -> tuple[float, float]:
@@ -136,11 +148,11 @@ def run(*command: str) -> tuple[float, float]:
 def startup(root: Path, rounds: int) -> None:
     commands: dict[str, tuple[str, ...]] = {"python -c 'import torch'": ("-c", "import torch")}
     for case in CASES:
-        images = photos(root / case.backbone / "few", case, 20)
-        model = publish(root / case.backbone / "model", case, images)
-        one, copy = str(next(images.rglob("*.jpg"))), without_onnx(model, root / case.backbone / "copy")
-        commands[f"{case.backbone}, PyTorch"] = ("-m", "ssil", "predict", str(copy), one)
-        commands[f"{case.backbone}, ONNX Runtime"] = ("-m", "ssil", "predict", str(model), one)
+        images = photos(root / case.name / "few", case, 20)
+        model = publish(root / case.name / "model", case, images)
+        one, copy = str(next(images.rglob("*.jpg"))), without_onnx(model, root / case.name / "copy")
+        commands[f"{case.label}, PyTorch"] = ("-m", "ssil", "predict", str(copy), one)
+        commands[f"{case.label}, ONNX Runtime"] = ("-m", "ssil", "predict", str(model), one)
     turns = [{name: run(*command) for name, command in commands.items()} for _ in range(rounds)]
     print("| process | seconds by the clock | of the processor |\n|---|---|---|")
     for name in commands:
@@ -153,7 +165,7 @@ def main() -> None:
     parser.add_argument("--images", type=int, default=1000)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--startup", action="store_true")
-    parser.add_argument("--network", choices=[case.backbone for case in CASES], help="this one alone")
+    parser.add_argument("--network", choices=sorted({case.backbone for case in CASES}), help="this one alone")
     arguments = parser.parse_args()
     with TemporaryDirectory() as folder:
         if arguments.startup:

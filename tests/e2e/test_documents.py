@@ -80,7 +80,7 @@ def test_the_readmes_classifier(tmp_path: Path) -> None:
     names = re.findall(r"^take week-\d (.*)$", commands, re.MULTILINE)
     make_cifar100(tmp_path / "data/cifar-100-binary", " ".join(names).split())
     printed = pasted(commands, tmp_path, SSIL_DATA=str(tmp_path / "data"))
-    assert "technical: slda on efficientnet_lite0 at 224 pixels" in printed
+    assert "technical: slda on efficientnet_lite0 at 224 pixels, two views" in printed
     assert "000001.png: wolf" in printed
     assert "things, version 3 of 1, 2, 3: 16 classes" in printed
 

@@ -8,6 +8,7 @@ from pydantic import Field
 
 from ssil.core.errors import UserError
 from ssil.core.network_input import GREY_MEAN, GREY_STD, NetworkInput
+from ssil.core.plugins import short_name
 from ssil.core.settings import NotNegative, Positive, Rate, Settings, setting, validated
 from ssil.data.image_index import Preprocessing
 
@@ -66,6 +67,15 @@ class ClassifierSettings(Settings):
         grey = Preprocessing(self.image_size, 1, "auto", self.flip, GREY_MEAN, GREY_STD)
         seen = (grey if self.grey else colour).for_weights(self.input).resolved()
         return replace(seen, size=self.views * seen.size)
+
+    def described(self) -> str:
+        """Return method, network and input as one line.
+
+        >>> ClassifierSettings(method="slda", backbone="efficientnet_lite0", image_size=224, views=2).described()
+        'slda on efficientnet_lite0 at 224 pixels, two views'
+        """
+        views = ", two views" if self.views > 1 else ""
+        return f"{self.method} on {short_name(self.backbone)} at {self.image_size} pixels{views}"
 
     def configured(self) -> "ConfiguredMethod":
         """Return the method with its options, under the training settings of the classifier."""

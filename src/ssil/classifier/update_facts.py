@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from ssil.classifier.advice.sentences import photos
 from ssil.classifier.update_report import UpdateReport, together
 from ssil.classifier.version_changes import local_time
-from ssil.core.plugins import short_name
 
 
 def update_facts(report: UpdateReport) -> Iterator[tuple[str, str]]:
@@ -30,8 +29,7 @@ def update_facts(report: UpdateReport) -> Iterator[tuple[str, str]]:
 
 def technical_line(report: UpdateReport) -> str:
     """Return the method and the network, for those who ask."""
-    settings = report.classifier.settings
-    return f"{settings.method} with {short_name(settings.backbone)} at {settings.image_size} pixels"
+    return report.classifier.settings.described()
 
 
 def _time(seconds: float) -> str:

@@ -17,7 +17,6 @@ from ssil.cli.terminal import (
     plain,
     table,
 )
-from ssil.core.plugins import short_name
 
 if TYPE_CHECKING:
     from ssil.classifier.holdout import HoldoutResult
@@ -94,9 +93,7 @@ def _sentences(known: "Classifier", rows: Sequence[Mapping[str, Any]], size: int
     if known.counted:
         kept = sum(map(len, known.holdout))
         yield f"photos: those that were learnt; the model keeps small copies of {kept:,} of them, to try later updates"
-    settings = known.settings
-    learner = f"{settings.method} on {short_name(settings.backbone)} at {settings.image_size} pixels"
-    yield f"technical: {learner}; {size / 1e6:.1f} MB on disk"
+    yield f"technical: {known.settings.described()}; {size / 1e6:.1f} MB on disk"
 
 
 def _rows(found: "ModelVersion", result: "HoldoutResult | None") -> list[dict[str, Any]]:
