@@ -20,18 +20,26 @@ from mkdocs.structure.pages import Page
 import ssil
 from notebook_pages import notebook_pages
 from ssil.core.classes import ClassTable
+from ssil.core.randomness import Randomness
+from ssil.learning.batches import Pool
+from ssil.learning.memory import Memory
 from ssil.learning.method import Method, Phase, Stage
 from ssil.learning.method_facts import default_text, described, needs_of, needs_text, settings_by_profile, type_text
 from ssil.learning.registry import PROFILES, Recipe, configure, find_recipe, recipes
-from ssil.learning.snapshot import MAIN, Scorer
+from ssil.learning.schedule import Schedule
+from ssil.learning.snapshot import MAIN, Scorer, Snapshot, TeacherOutput
+from ssil.nn.heads import Head
+from ssil.nn.network import Network
 
 ROOT = Path(__file__).parents[1]
 SECTION = re.compile(r'<!-- section: (\S+) "([^"]+)" -->')
-TESTS = re.compile(r"<!-- test: \S+ -->\n")
+TESTS = re.compile(r"<!-- test: [^>\n]+ -->\n")
 FROZEN = ("ncm", "slda", "fecam", "ranpac")
 """Methods that train nothing, and need a pretrained network."""
 OUTSIDE = {"README.md": "index.md", "CONTRIBUTING.md": "own-method.md", "CHANGELOG.md": "index.md"}
 """Files outside docs/ that pages link to, and the pages with their content."""
+PASSED = (Head, Memory, Network, Pool, Randomness, Schedule, Snapshot, TeacherOutput)
+"""Types that the interface passes to a method's functions, and that need not be imported."""
 NavItem = str | dict[str, str]
 """A page, a folder of pages, or a page with a title."""
 
@@ -125,7 +133,8 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
     """Fill in sections, mend links and remove the marks of tests."""
-    return TESTS.sub("", with_inside_links(with_sections(markdown), page.file.src_uri))
+    whole = with_inside_links(with_sections(markdown), page.file.src_uri)
+    return with_method_links(TESTS.sub("", whole), page.file.src_uri)
 
 
 def generated_pages() -> dict[str, str]:
@@ -145,7 +154,9 @@ def interface_page() -> str:
             lines += [f"::: {found.__module__}.{found.__qualname__}", ""]
         elif inspect.ismodule(found):
             lines += [f"::: {found.__name__}", ""]
-    return "\n".join([*lines, "::: ssil.testing.check_runner.check_method", ""])
+    below = "    options:\n      heading_level: 3\n"
+    lines += ["::: ssil.testing.check_runner.check_method", "", "## Types that are passed to your functions", ""]
+    return "\n".join([*lines, *(f"::: {kind.__module__}.{kind.__qualname__}\n{below}" for kind in PASSED)])
 
 
 def method_page(name: str) -> str:
@@ -164,7 +175,29 @@ def method_page(name: str) -> str:
     settings = [[f"`{key}`", *map(str, row)] for key, row in settings_by_profile(recipe).items()]
     if settings:
         parts += ["## Settings", table(["setting", *(f"{profile} profile" for profile in PROFILES)], settings)]
-    return "\n\n".join([*parts, "## Try it", f"```sh\n{example(name)}\n```", ""])
+    parts += ["## Try it", f"```sh\n{example(name)}\n```"]
+    return "\n\n".join([*parts, "## The file", f"`{method_file(recipe)}`:", f"```python\n{source(recipe)}\n```", ""])
+
+
+def method_file(recipe: Recipe) -> str:
+    """Return the path of the file with the recipe, as the guide to methods names it."""
+    return f"methods/{Path(inspect.getsourcefile(recipe.build) or '').name}"
+
+
+def source(recipe: Recipe) -> str:
+    """Return the text of the file with the recipe."""
+    return Path(inspect.getsourcefile(recipe.build) or "").read_text().strip()
+
+
+def with_method_links(markdown: str, page: str) -> str:
+    """Turn the names of methods' files, such as `methods/eeil.py`, into links to the pages that show them."""
+    homes = {method_file(recipe): name for name, recipe in reversed(recipes().items())}
+
+    def linked(found: re.Match[str]) -> str:
+        target = f"methods/{homes[found[1]]}.md" if found[1] in homes else ""
+        return f"[`{found[1]}`]({relpath(target, str(Path(page).parent))}#the-file)" if target else found[0]
+
+    return re.sub(r"`(methods/\w+\.py)`(?!:)", linked, markdown)
 
 
 def example(name: str) -> str:

@@ -13,7 +13,7 @@ import pytest
 import ssil
 from site_browser import served, site_page
 from site_docstrings import with_code_blocks
-from site_pages import generated_pages, method_page, section, with_inside_links, with_sections
+from site_pages import generated_pages, method_page, section, with_inside_links, with_method_links, with_sections
 from ssil.learning.registry import recipes
 from studio_browser import violations
 
@@ -154,3 +154,12 @@ def test_examples_become_code() -> None:
     assert (
         with_code_blocks("A.\n\n>>> f(\n...     1)\n[2]\n\nB.") == "A.\n\n```pycon\n>>> f(\n...     1)\n[2]\n```\n\nB."
     )
+
+
+def test_a_methods_page_shows_its_file_and_other_pages_link_to_it() -> None:
+    assert "## The file\n\n`methods/rehearsal.py`:\n\n```python\n" in method_page("er")
+    assert (
+        with_method_links("see `methods/lwf.py`", "own-method.md") == "see [`methods/lwf.py`](methods/lwf.md#the-file)"
+    )
+    assert with_method_links("`methods/lwf.py`", "adr/a.md") == "[`methods/lwf.py`](../methods/lwf.md#the-file)"
+    assert with_method_links("`methods/none.py`", "paper.md") == "`methods/none.py`"

@@ -30,8 +30,11 @@ class Pool:
     """The training images of a task: indices of new images and of exemplars, and the labels of all samples."""
 
     new: Tensor
+    """The indices of the task's images."""
     old: Tensor
+    """The indices of the exemplars."""
     labels: Tensor
+    """The labels of all samples, by index."""
 
     @property
     def all(self) -> Tensor:
@@ -79,6 +82,7 @@ class Mixed:
     """New images and exemplars in one shuffled pass, in the ratio in which they are there."""
 
     batch: int
+    """The images in a batch."""
     drop_last: bool = True
     """Whether an incomplete last batch is left out, unless it is the only one."""
 
@@ -114,7 +118,9 @@ class Replay:
     """
 
     batch: int
+    """The new images in a batch."""
     replay: int
+    """The exemplars in a batch; `Training.replay` gives the paper's number."""
 
     def steps(self, pool: Pool) -> int:
         """Return the number of full batches of new images."""

@@ -33,7 +33,9 @@ class Term(NamedTuple):
     """
 
     values: Tensor
+    """(number of samples that have a value,)"""
     divisor: int
+    """`mean(values)` gives their number."""
 
 
 Loss = Callable[[Step], dict[str, Term]]
@@ -67,9 +69,13 @@ class Phase:
     """Training for some epochs, described as data."""
 
     name: str
+    """What records and progress call it; the first one is usually "main"."""
     loss: Loss
+    """Gets a `Step` and returns a dictionary of named terms, whose sum is minimised."""
     batches: Batches
+    """Which images a batch holds: `Mixed`, `Replay` or `NewOnly`."""
     schedule: Schedule
+    """Epochs and learning rates: `Training.schedule(task)` or `Training.tuning(...)`."""
     teachers: tuple[str, ...] = ()
     """The teachers whose output the loss needs: "old" is the model before the task, others have a `keep_as` name."""
     start: Literal["current", "previous", "fresh"] = "current"
@@ -101,7 +107,9 @@ class Stage:
     """A computation without gradient steps, such as imprinting or weight alignment."""
 
     name: str
+    """What records and progress call it."""
     run: Callable[[TaskState], None]
+    """May change the network and the scorers of the state in place."""
 
 
 TaskPlan = tuple[Phase | Stage, ...]

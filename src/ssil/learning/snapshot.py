@@ -97,7 +97,9 @@ class TeacherOutput(NamedTuple):
     """A teacher's output for a batch, and the scores of its main scorer."""
 
     output: Output
+    """Logits and features; the logits are over the classes that the teacher knows."""
     scores: Tensor
+    """(B, classes that the teacher knows); without a scorer of the method's own, the logits"""
 
 
 class Teacher:
@@ -119,14 +121,19 @@ class Step:
     """The input of a loss: one mini-batch, the student's output and the teachers' outputs for it."""
 
     labels: Tensor
+    """(B,) the classes, numbered in order of arrival"""
     output: Output
+    """The student's logits (B, seen), features and stage maps."""
     classes: ClassTable
+    """All classes seen, and the task of each; those from `classes.old` on are new."""
     teachers: Mapping[str, TeacherOutput]
+    """By name, the output of each teacher of the phase: `teachers["old"].scores` are the old model's scores."""
     counts: Tensor
     """(seen,) the number of training images of each class in this phase, exemplars included"""
     head: Head
     """The student's head, for a scale or cosines that can't be read from the logits."""
     scorer: Scorer
+    """The student's main scorer; see `scores`."""
     indices: Tensor = field(default_factory=lambda: torch.empty(0, dtype=torch.long))
     """(B,) the images' indices among the training samples, on the CPU"""
     exemplars: Tensor = field(default_factory=lambda: torch.empty(0, dtype=torch.bool))

@@ -27,9 +27,13 @@ class Output(NamedTuple):
     """
 
     logits: Tensor
+    """(B, classes)"""
     features: Tensor
+    """(B, width)"""
     stages: tuple[Tensor, ...] = ()
+    """One map (B, channels, height, width) per stage; none if the backbone gives none."""
     auxiliary: Tensor | None = None
+    """(B, outputs of the auxiliary head)"""
 
 
 class Network(nn.Module):
