@@ -1,5 +1,6 @@
 """Each check of the contract catches a method that is broken on purpose."""
 
+import inspect
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -256,7 +257,8 @@ def test_the_method_that_the_broken_ones_are_made_of_is_sound() -> None:
 
 def test_a_method_that_learns_nothing_is_tried_no_further() -> None:
     found = results(needs_a_teacher)
-    assert "KeyError" in found["learns_a_stream_of_uneven_tasks"].reason
+    line = inspect.getsourcelines(needs_a_teacher)[1] + 4
+    assert found["learns_a_stream_of_uneven_tasks"].reason == f"KeyError: 'old' (test_broken_methods.py, line {line})"
     assert found["the_teacher_is_not_changed"].outcome is CheckOutcome.NOT_RUN
 
 

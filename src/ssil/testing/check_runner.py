@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from traceback import extract_tb
 from typing import Any
 
 from ssil.learning.method import Method
@@ -66,7 +67,7 @@ def carry_out(check: Check, trial: Trial) -> CheckResult:
     except AssertionError as broken:
         return CheckResult(check.__name__, tried, CheckOutcome.FAILED, str(broken) or _source_line(broken))
     except Exception as error:  # whatever the method raises
-        message = f"{type(error).__name__}: {' '.join(str(error).split())}"
+        message = f"{type(error).__name__}: {' '.join(str(error).split())}{_place(error, trial.name)}"
         return CheckResult(check.__name__, tried, CheckOutcome.FAILED, message)
     return CheckResult(check.__name__, tried, CheckOutcome.PASSED)
 
@@ -87,6 +88,13 @@ def _source_line(error: AssertionError) -> str:
     frames = inspect.getinnerframes(error.__traceback__) if error.__traceback__ else []
     code = frames[-1].code_context if frames else None
     return code[0].strip() if code else "an assertion failed"
+
+
+def _place(error: Exception, method: str) -> str:
+    """Return the line of the method's file at which an error was raised or passed on; nothing if it was elsewhere."""
+    file = inspect.getsourcefile(find_recipe(method).build) or ""
+    lines = [frame.lineno for frame in extract_tb(error.__traceback__) if frame.filename == file]
+    return f" ({Path(file).name}, line {lines[-1]})" if lines else ""
 
 
 @contextmanager
