@@ -1,6 +1,11 @@
-"""The studio in Chromium: from dropped photos to an update, a rollback and an export; and whether all can use it."""
+"""The studio in Chromium: from dropped photos to an update, a rollback and an export; and whether all can use it.
 
+All of it is done twice, each time with a model of its own: at 1280 pixels by keys, and on a phone of 360 by fingers.
+"""
+
+import shutil
 from collections.abc import Iterator
+from contextlib import contextmanager
 from io import BytesIO
 from pathlib import Path
 from zipfile import ZipFile
@@ -18,13 +23,25 @@ from studio_browser import SECONDS, drop, studio_page, violations
 
 OLD, NEW = ("apple", "banana", "orange"), "pear"
 WAIT = 1000 * SECONDS
+PHONE = 360
+FINGERS = {"has_touch": True, "is_mobile": True}
 
 
 @pytest.fixture(scope="module")
-def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("studio")
     publish_update(root / "fruit", str(drawn_fruit.folder(root / "photos", OLD, 10)), {})
     return root / "fruit"
+
+
+@pytest.fixture(scope="module", params=[1280, PHONE])
+def width(request: pytest.FixtureRequest) -> int:
+    return int(request.param)
+
+
+@pytest.fixture(scope="module")
+def model(made: Path, tmp_path_factory: pytest.TempPathFactory, width: int) -> Path:
+    return Path(shutil.copytree(made, tmp_path_factory.mktemp(str(width)) / "fruit"))
 
 
 @pytest.fixture(scope="module")
@@ -46,6 +63,12 @@ def predicted(server: Served, name: str) -> bytes:
     """The scores that matter, to the last bit."""
     files = {"images": (name, drawn_fruit.jpeg(name, 500))}
     return httpx2.post(f"{server.address}/predict", headers=server.bearer, files=files).content
+
+
+def go_to(page: Page, name: str) -> None:
+    page.click(f"nav >> text={name}")
+    expect(page.locator("h1")).to_have_text(name)
+    page.wait_for_load_state()  # before that, no button is heard
 
 
 def add_folder(page: Page, folder: Path) -> None:
@@ -79,15 +102,30 @@ def learn(page: Page) -> None:
     expect(page.locator("h1")).to_have_text("Learnt: version 2", timeout=WAIT)
 
 
-def shoot(page: Page) -> None:
-    """Hold the space bar while the camera, here Chromium's test picture, is on; then remove these photos."""
+def sort_by_fingers(page: Page) -> None:
+    """The same by the buttons that a chosen photo has."""
+    thumbs, first = page.locator("button.thumb"), page.locator(".balance tbody tr").nth(0)
+    expect(thumbs).to_have_count(6)
+    thumbs.nth(0).tap()
+    page.tap("#remove")
+    expect(thumbs).to_have_count(5)
+    page.tap("#undo")
+    expect(thumbs).to_have_count(6)
+    thumbs.nth(0).tap()
+    page.select_option("#move-to", "apple")
+    expect(first).to_contain_text("10 learnt, 1 new")
+    page.tap("#undo")
+    expect(first).not_to_contain_text("new")
+
+
+def shoot(page: Page, width: int) -> None:
+    """Hold the space bar, or the button, while the camera, here Chromium's test picture, is on; then remove these."""
     page.fill("#class-name", "test picture")
     page.click("#camera-button")
     expect(page.locator("#camera-status")).to_have_text("The camera is on.")
-    page.locator("#camera-off").focus()
-    page.keyboard.down(" ")
-    page.wait_for_timeout(3000)
-    page.keyboard.up(" ")
+    held = held_button(page, "#shoot") if width == PHONE else held_space(page)
+    with held:
+        expect(page.locator("#camera-status")).to_contain_text("2 photos taken")
     page.locator("#camera-off").click()
     expect(page.locator("#upload-status")).to_contain_text("added", timeout=WAIT)
     page.reload()
@@ -97,6 +135,27 @@ def shoot(page: Page) -> None:
         own.first.focus()
         page.keyboard.press("Delete")
         expect(own).to_have_count(left - 1)
+
+
+@contextmanager
+def held_space(page: Page) -> Iterator[None]:
+    page.locator("#camera-off").focus()
+    page.keyboard.down(" ")
+    yield
+    page.keyboard.up(" ")
+
+
+@contextmanager
+def held_button(page: Page, selector: str) -> Iterator[None]:
+    """A finger on a button."""
+    page.locator(selector).scroll_into_view_if_needed()
+    box = page.locator(selector).bounding_box()
+    assert box
+    place = {"x": box["x"] + box["width"] / 2, "y": box["y"] + box["height"] / 2}
+    session = page.context.new_cdp_session(page)
+    session.send("Input.dispatchTouchEvent", {"type": "touchStart", "touchPoints": [place]})
+    yield
+    session.send("Input.dispatchTouchEvent", {"type": "touchEnd", "touchPoints": []})
 
 
 def try_photos(page: Page, photos: Path) -> None:
@@ -135,25 +194,25 @@ def export(page: Page, model: Path) -> None:
     )
 
 
-def test_from_photos_to_an_update_and_back(server: Served, model: Path, photos: Path) -> None:
+def test_from_photos_to_an_update_and_back(server: Served, model: Path, photos: Path, width: int) -> None:
     before = predicted(server, "apple")
-    with studio_page(server) as page:
-        shoot(page)
+    with studio_page(server, width, **(FINGERS if width == PHONE else {})) as page:
+        shoot(page, width)
         add_folder(page, photos)
         assert page.locator("#refused li").all_inner_texts() == ["notes.txt: not an image"]
         expect(page.locator(".balance tbody tr").nth(3)).to_contain_text("not learnt yet")
-        sort_by_keys(page)
+        (sort_by_fingers if width == PHONE else sort_by_keys)(page)
         learn(page)
-        page.goto(f"{server.address}/try")
+        go_to(page, "Try it")
         try_photos(page, photos)
-        page.goto(f"{server.address}/history")
+        go_to(page, "History")
         export(page, model)
         assert predicted(server, "apple") != before
-        mend(page, server)
+        mend(page, server, width)
     assert predicted(server, "apple") == before
 
 
-def mend(page: Page, server: Served) -> None:
+def mend(page: Page, server: Served, width: int) -> None:
     """An apple that was learnt is among the pears: it is marked. Taken back, it waits again; one key puts it right."""
     page.goto(f"{server.address}/updates/1")
     expect(page.locator("table tbody tr")).to_have_count(4)
@@ -162,8 +221,12 @@ def mend(page: Page, server: Served) -> None:
     expect(page.locator("h1")).to_have_text("Photos", timeout=WAIT)
     expect(page.locator("button.thumb")).to_have_count(6)
     marked = page.locator("button.thumb[data-other='apple']")
-    marked.focus()
-    page.keyboard.press("m")
+    if width == PHONE:
+        marked.tap()
+        page.tap("#look-alike")
+    else:
+        marked.focus()
+        page.keyboard.press("m")
     expect(page.locator(".balance tbody tr").nth(0)).to_contain_text("10 learnt, 1 new")
 
 
@@ -175,7 +238,6 @@ def test_the_zip_is_the_model(server: Served, tmp_path: Path) -> None:
     assert VersionedDirectory(tmp_path / "fruit").current() >= 1
 
 
-@pytest.mark.parametrize("width", [1280, 360])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_every_page_is_usable(server: Served, model: Path, width: int, scheme: str) -> None:
     """Nothing that axe finds, and nothing wider than the window."""

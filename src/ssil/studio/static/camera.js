@@ -49,6 +49,7 @@ function prepareCamera() {
 function prepareBurst() {
   prepareCamera();
   let holding = 0;
+  let taken = 0;
   const hold = (event) => {
     event.preventDefault();
     if (holding || find("#camera").hidden) return;
@@ -57,15 +58,22 @@ function prepareBurst() {
       find("#class-name").focus();
       return;
     }
-    takePhoto();
-    holding = setInterval(takePhoto, BURST);
+    taken = 0;
+    const next = () => { takePhoto(); find("#camera-status").textContent = takenText(++taken); };
+    next();
+    holding = setInterval(next, BURST);
   };
   const release = () => { clearInterval(holding); holding = 0; };
   find("#shoot").addEventListener("pointerdown", hold);
+  find("#shoot").addEventListener("contextmenu", (event) => event.preventDefault());  // which a long touch asks for
   document.addEventListener("keydown", (event) => {
     if (event.key === " " && !find("#camera").hidden && !event.target.matches("input")) hold(event);
   });
   for (const kind of ["pointerup", "pointercancel", "keyup", "blur"]) window.addEventListener(kind, release);
+}
+
+function takenText(count) {
+  return `${count} ${count === 1 ? "photo" : "photos"} taken.`;
 }
 
 async function takePhoto() {
