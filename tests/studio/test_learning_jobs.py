@@ -123,3 +123,14 @@ def test_a_bad_update_says_why(tmp_path: Path) -> None:
     assert waited(jobs, job) == "failed"
     assert "only one class" in job.events()[-1][1]["reason"]
     assert len([*staging]) == 1
+
+
+def test_the_photos_of_the_last_update_are_kept_until_another_is_published(jobs: LearningJobs) -> None:
+    first = jobs.start()
+    assert waited(jobs, first) == "done"
+    jobs.staging.add("fly", png("fly", 50))
+    later = jobs.start()
+    later.cancel()
+    assert waited(jobs, later) == "cancelled"
+    jobs.take_back(first)
+    assert len([*jobs.staging]) == 13

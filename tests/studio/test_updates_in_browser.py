@@ -1,21 +1,26 @@
 """Updates in Chromium: followed, cancelled, decided on, gone back from; two tabs; the camera of a phone; keys alone."""
 
+import re
 import shutil
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
+from typing import Any
 
 import httpx2
 import pytest
 from playwright.sync_api import FilePayload, Page, expect
 
-from served import Served, form, served, two_versions
+from served import FIRST, Served, form, served, two_versions
+from ssil.classifier.model_directory import ModelDirectory
+from ssil.classifier.update import update
 from ssil.classifier.versions import VersionedDirectory
 from ssil.core.files import write_json
 from ssil.studio.learning_jobs import Job, LearningJobs
 from ssil.studio.staging import Staging
-from studio_browser import SECONDS, studio_page, violations
+from studio_browser import SECONDS, flaws, studio_page
 from studio_jobs import running_job
-from tiny_classifiers import png, settings
+from tiny_classifiers import labelled_images, png, settings
 
 WAIT = 1000 * SECONDS
 WIDTHS = pytest.mark.parametrize("width", [1280, 360])
@@ -28,16 +33,24 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def model(made: Path, tmp_path: Path) -> Path:
-    """A model; as many photos of each of two classes wait, which nobody could tell apart."""
     shutil.copytree(made, tmp_path / "model")
-    for copy in range(16):
-        Staging(tmp_path / "model").add(("fly", "gnat")[copy % 2], png("fly", copy))
+    add_photos(tmp_path / "model")
     return tmp_path / "model"
+
+
+def add_photos(model: Path) -> None:
+    """As many photos of each of two classes wait, which nobody could tell apart."""
+    for copy in range(16):
+        Staging(model).add(("fly", "gnat")[copy % 2], png("fly", copy))
+
+
+def studio(model: Path) -> AbstractContextManager[Served]:
+    return served(str(model), "--no-browser", "--trust", settings().backbone, command="studio")
 
 
 @pytest.fixture
 def server(model: Path) -> Iterator[Served]:
-    with served(str(model), "--no-browser", "--trust", settings().backbone, command="studio") as running:
+    with studio(model) as running:
         yield running
 
 
@@ -77,7 +90,7 @@ def test_a_decision_and_the_way_back(server: Served, model: Path) -> None:
             page.keyboard.press("l")
             heading(page, "Learnt, but not in use")
             expect(page.locator(".notice.bad")).to_contain_text("the model is as it was")
-            assert violations(page) == []
+            assert flaws(page) == []
             assert predicted(server) == before
             page.click(f"text={decision}")
             if decision == "Discard it":
@@ -99,7 +112,7 @@ def test_a_decision_and_the_way_back(server: Served, model: Path) -> None:
 @WIDTHS
 def test_two_tabs_and_cancel(server: Served, model: Path, width: int) -> None:
     """The second tab can't begin another update, but follow the one that runs, and cancel it."""
-    with studio_page(server, width) as page, running_job(model, 1) as job:
+    with studio_page(server, width, bypass_csp=True) as page, running_job(model, 1) as job:
         other = page.context.new_page()
         other.goto(server.address)
         page.goto(f"{server.address}/updates/1")
@@ -109,6 +122,7 @@ def test_two_tabs_and_cancel(server: Served, model: Path, width: int) -> None:
         other.click("#learn")
         heading(other, "Not started")
         expect(other.locator(".notice")).to_contain_text("an update is running already")
+        assert flaws(other, [width]) == []
         other.click("text=Back")
         other.click("text=Watch it")
         heading(other, "Learning")
@@ -124,10 +138,9 @@ def test_two_tabs_and_cancel(server: Served, model: Path, width: int) -> None:
 
 
 @WIDTHS
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_a_running_update(server: Served, model: Path, width: int, scheme: str) -> None:
+def test_a_running_update(server: Served, model: Path, width: int) -> None:
     """How far it is, how long it takes, and the curve, in words too; a reload loses nothing of it."""
-    with studio_page(server, width, bypass_csp=True, color_scheme=scheme, reduced_motion="reduce") as page:
+    with studio_page(server, width, bypass_csp=True) as page:
         with running_job(model, 1) as job:
             for done in range(5):
                 job.append("progress", stage="learning", done=done / 10, time=1000 + 2 * done)
@@ -147,10 +160,70 @@ def test_a_running_update(server: Served, model: Path, width: int, scheme: str) 
                 page.reload()
             job.append("progress", stage="learning", done=1.0)
             expect(page.locator("#stage")).to_contain_text("Testing it")
-            assert violations(page) == []
-            assert page.evaluate("document.documentElement.scrollWidth") <= width
+            assert flaws(page, [width]) == []
         heading(page, "Stopped")
-        assert violations(page) == []
+        assert flaws(page, [width]) == []
+
+
+def test_a_training_is_followed_and_cancelled(tmp_path: Path) -> None:
+    """A network that would be trained for a hundred thousand epochs, and its losses as it has noted them."""
+    model = tmp_path / "model"
+    one = update(None, settings(later_epochs=100_000), labelled_images(FIRST)).classifier
+    ModelDirectory(model, [settings().backbone]).publish_change(None, one, new=[*FIRST])
+    add_photos(model)
+    with studio(model) as server, studio_page(server) as page:
+        page.click("#learn")
+        heading(page, "Learning")
+        expect(page.locator("#curve-text")).to_contain_text(re.compile(r"from \d.* after epoch \d\d+"), timeout=WAIT)
+        shown = re.search(r"from (\S+) to", page.inner_text("#curve-text"))
+        losses = [facts["loss"] for _, facts in LearningJobs(model).all()[0].events() if facts["event"] == "epoch"]
+        assert shown
+        assert float(shown[1]) == pytest.approx(losses[0], abs=0.005)
+        page.click("text=Cancel")
+        heading(page, "Cancelled")
+    assert VersionedDirectory(model).numbers() == [1]
+    assert len([*Staging(model)]) == 16
+
+
+def first_update(model: Path) -> Job:
+    """A first update that was published, of which one photo is hard; the photos are as the studio keeps them."""
+    directory, jobs = ModelDirectory(model, [settings().backbone]), LearningJobs(model)
+    job = Job(1, model / "staging" / "jobs" / "0001")
+    job.folder.mkdir(parents=True)
+    images = [jobs.staging.add(name, png(name, copy)) for name in FIRST for copy in range(6)]
+    rows = [f"{image.path},{image.class_name}" for image in images]
+    job.table.write_text("\n".join(["path,label", *rows]))
+    hard = {"digest": images[0].digest, "kind": "hard", "text": "taken for bee", "label": "ant", "other": "bee"}
+    facts: dict[str, Any] = {"parent": None, "old_before": None, "old_after": None, "new_after": 90.0, "estimate": None}
+    write_json(job.folder / "result.json", {**facts, "classes": [], "hard": [{**hard, "confidence": 0.8}]})
+    made = update(None, settings(), labelled_images(FIRST)).classifier
+    with directory.locked():
+        directory.publish_change(None, made, new=[*FIRST], images=str(job.table))
+    assert jobs.state(job) == "done"
+    return job
+
+
+def test_the_first_update_is_taken_back_and_a_hard_example_mended(tmp_path: Path) -> None:
+    """The photos wait again, the hard one is marked, and one key puts it into the class that it was taken for."""
+    model = tmp_path / "model"
+    first_update(model)
+    with studio(model) as server, studio_page(server, bypass_csp=True) as page:
+        page.goto(f"{server.address}/history")
+        page.click("text=What it did to each class")
+        heading(page, "Learnt: version 1")
+        hard = page.locator("section[aria-labelledby=hard-heading] li")
+        expect(hard).to_have_text("ant: taken for bee (80\xa0% sure)")
+        assert flaws(page) == []
+        page.click("text=Take it back: the photos wait again")
+        heading(page, "Photos")
+        expect(page.locator(".model")).to_contain_text("nothing learnt yet")
+        page.locator("button.thumb[data-other=bee]").focus()
+        page.keyboard.press("m")
+        expect(page.locator(".balance tbody tr", has_text="bee")).to_contain_text("7 new")
+        page.goto(f"{server.address}/updates/1")
+        expect(page.locator(".notice")).to_contain_text("the update was taken back; its photos wait again")
+    assert not VersionedDirectory(model).exists
+    assert {name: len(images) for name, images in Staging(model).by_class().items()} == {"ant": 5, "bee": 7, "cat": 6}
 
 
 def test_keys_alone(server: Served) -> None:

@@ -9,7 +9,7 @@ from playwright.sync_api import Page, Route, expect
 import drawn_fruit
 from served import Served, served
 from ssil.studio.staging import Staging
-from studio_browser import SECONDS, drop, studio_page
+from studio_browser import SECONDS, drop, flaws, studio_page
 from tiny_classifiers import png
 
 WAIT = 1000 * SECONDS
@@ -105,7 +105,9 @@ def test_a_server_that_is_killed_and_started_anew(model: Path, tmp_path: Path) -
             route.continue_()
 
         with studio_page(
-            first, expected="ERR_ABORTED|ERR_CONNECTION_REFUSED|ERR_EMPTY_RESPONSE|ERR_CONNECTION_RESET|401"
+            first,
+            expected="ERR_ABORTED|ERR_CONNECTION_REFUSED|ERR_EMPTY_RESPONSE|ERR_CONNECTION_RESET|401",
+            bypass_csp=True,
         ) as page:
             page.route("**/photos?class=*", kill)
             page.set_input_files("#folder", folder)
@@ -115,6 +117,7 @@ def test_a_server_that_is_killed_and_started_anew(model: Path, tmp_path: Path) -
                 other = page.context.new_page()
                 assert other.goto(second.address)
                 expect(other.locator("h1")).to_have_text("This page is locked")
+                assert flaws(other) == []
                 other.goto(f"{second.address}/enter?token={second.token}")
                 expect(other.locator("h1")).to_have_text("Photos")
                 told(page, "200 of 200 photos added.")

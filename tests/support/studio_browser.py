@@ -1,7 +1,7 @@
 """Chromium with the studio open in it, driven by Playwright; whatever goes wrong in it is listed."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -50,8 +50,22 @@ def drop(page: Page, selector: str, *paths: Path) -> None:
         session.send("Input.dispatchDragEvent", {"type": kind, **place, "data": data})
 
 
+def flaws(page: Page, widths: Sequence[int] = (1280, 360)) -> list[str]:
+    """What axe finds on the page, and what is wider than the window, at some widths, in light and dark."""
+    found = []
+    for width in widths:
+        page.set_viewport_size({"width": width, "height": 900})
+        for scheme in ("light", "dark"):
+            page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
+            found += [f"{width} {scheme} {one}" for one in violations(page)]
+        if page.evaluate("document.documentElement.scrollWidth") > width:
+            found.append(f"{page.url} is wider than {width} pixels")
+    return found
+
+
 def violations(page: Page) -> list[str]:
     """What axe finds on the page; the context must bypass the page's policy, which lets no other script in."""
-    page.evaluate(AXE.read_text())
+    if not page.evaluate("'axe' in window"):
+        page.evaluate(AXE.read_text())
     found = page.evaluate("axe.run(document, {resultTypes: ['violations']})")["violations"]
     return [f"{one['id']}: {node['html']} {node['failureSummary']}" for one in found for node in one["nodes"]]

@@ -22,13 +22,14 @@ from ssil.studio.photo_marks import mark_text
 
 if TYPE_CHECKING:
     from ssil.classifier.advice.advise import Advice, AlikePair, NeededImages
+    from ssil.classifier.advice.hard_images import HardImage
     from ssil.classifier.update_report import UpdateReport
     from ssil.learning.task import Progress, ProgressReport
 
 SECONDS = 0.2
 """Between two looks for a request to cancel, and between two lines of the log."""
-MOST_EXAMPLES = 6
-"""Images that are shown of two classes that are confused."""
+MOST_EXAMPLES, MOST_HARD = 6, 24
+"""Images that are shown of two classes that are confused, and of all that are hard."""
 CANCELLED = "the update was cancelled; the model is as it was, and your photos are still here"
 
 
@@ -138,11 +139,24 @@ def _advice(advice: "Advice") -> dict[str, Any]:
             }
             for one in advice.suspects
         ],
+        "hard": [*map(_about_hard, advice.hard[:MOST_HARD])],
         "confused": [
             {"text": about_confused(pair), "digests": [image.digest for image in pair.images[:MOST_EXAMPLES]]}
             for pair in advice.confused
         ],
         "steps": [*map(_about_alike, advice.alike), *map(_about_needed, advice.needed)],
+    }
+
+
+def _about_hard(one: "HardImage") -> dict[str, Any]:
+    wrong = one.taken_for != one.label
+    return {
+        "digest": one.image.original_digest,
+        "kind": "hard",
+        "text": f"taken for {one.taken_for}" if wrong else "only just recognised",
+        "label": one.label,
+        "other": one.taken_for if wrong else "",
+        "confidence": round(one.confidence, 4),
     }
 
 

@@ -22,6 +22,7 @@ from typing import Any, Literal, NamedTuple
 from urllib.parse import unquote
 
 from ssil.classifier.model_files import check_digest
+from ssil.classifier.start_anew import refuse_to_start_anew, remove_only_version
 from ssil.classifier.versions import VersionedDirectory
 from ssil.core.errors import UserError
 from ssil.core.files import LOCK, append_line, create_folder, write_atomic
@@ -31,8 +32,8 @@ from ssil.studio.staging import StagedImage, Staging
 JOBS, TABLE, LOG, RESULT, CANCEL, OUTPUT = "jobs", "images.csv", "log.jsonl", "result.json", "cancel", "output.txt"
 CHECK = "check"
 """The folder of the look at photos before they are learnt."""
-LEARNT = "learnt"
-"""The folder of the images that a job has learnt, kept until the next job so that the update can be taken back."""
+LEARNT, LEARNT_TABLE = "learnt", "images.learnt.csv"
+"""The images that a job has learnt, kept until the next one is published so that it can be taken back; their table."""
 KEPT_JOBS = 20
 """Of which the logs are kept."""
 ENDS = ("done", "failed", "cancelled", "refused")
@@ -54,6 +55,10 @@ class Job(NamedTuple):
     def table(self) -> Path:
         """The table of its images."""
         return self.folder / TABLE
+
+    def has_made(self, entry: Mapping[str, Any]) -> bool:
+        """Return whether an entry of a model's history is that of this job."""
+        return entry.get("images") == as_utf8(str(self.table))
 
     def append(self, event: str, **facts: Any) -> None:
         """Append an event to the log."""
@@ -146,7 +151,7 @@ class LearningJobs:
         """Return the version that a job has made; None if it has made none."""
         directory = VersionedDirectory(self.model)
         for number in reversed(directory.numbers()):
-            if directory.last_entry(number).get("images") == as_utf8(str(job.table)):
+            if job.has_made(directory.last_entry(number)):
                 return number
         return None
 
@@ -154,7 +159,7 @@ class LearningJobs:
         """Return whether a job was refused, and its update is kept as the model's candidate."""
         with suppress(UserError, LookupError):
             found = VersionedDirectory(self.model).candidate_description()
-            return found is not None and found["history"][-1].get("images") == as_utf8(str(job.table))
+            return found is not None and job.has_made(found["history"][-1])
         return False
 
     def take_back(self, job: Job) -> None:
@@ -162,23 +167,50 @@ class LearningJobs:
         for path in (job.folder / LEARNT).glob("*/*"):
             self.staging.move(StagedImage("", path), unquote(path.parent.name))
 
+    def can_start_anew(self, job: Job) -> bool:
+        """Return whether a job has made the only version, and all its images can wait again."""
+        try:
+            refuse_to_start_anew(VersionedDirectory(self.model), self.published_version(job) or 0)
+        except UserError:
+            return False
+        return len([*(job.folder / LEARNT).glob("*/*")]) == len(_rows(job.folder / LEARNT_TABLE))
+
+    def start_anew(self, job: Job) -> None:
+        """Let the images of the first job wait again, and remove the version that it has made.
+
+        Raises:
+            UserError: It is not the only one, or its images are not kept, or another process changes the model.
+        """
+        directory = VersionedDirectory(self.model)
+        with directory.locked():
+            if not self.can_start_anew(job):
+                raise UserError("version: there is none before this one, and its photos are not kept any more")
+            self.take_back(job)
+            remove_only_version(directory, self.published_version(job) or 0)
+        job.append("cancelled", reason="the update was taken back; its photos wait again")
+
     def learnt_image(self, digest: str) -> Path | None:
         """Return the file of an image that the last update has learnt; None if there is none."""
         found = (path for job in self.all() for path in (job.folder / LEARNT).glob(f"*/{check_digest(digest)}.*"))
         return next(found, None)
 
     def suspects(self) -> dict[str, Mapping[str, Any]]:
-        """Return what the last update that was published has found odd, by the checksum of the image."""
-        results = [result for job in reversed(self.all()) if (result := job.result())]
-        return {one["digest"]: one for one in results[0].get("suspects", [])} if results else {}
+        """Return what the last update that was published has found odd or hard, by the checksum of the image."""
+        last = next((result for job in reversed(self.all()) if (result := job.result())), {})
+        return {one["digest"]: one for one in (*last.get("hard", ()), *last.get("suspects", ()))}
 
     def _put_aside(self, job: Job) -> None:
         """Take the images of a published job out of those that wait."""
-        with suppress(FileNotFoundError), job.table.open(encoding="utf-8", newline="") as file:
-            for row in csv.DictReader(file):
+        if not job.table.exists():
+            return
+        for earlier in self.all():
+            if earlier.number < job.number:
+                shutil.rmtree(earlier.folder / LEARNT, ignore_errors=True)
+        with suppress(FileNotFoundError):  # another request was faster
+            for row in _rows(job.table):
                 if image := self.staging.find(Path(row["path"]).stem):
                     image.path.replace(_created(job.folder / LEARNT / image.path.parent.name) / image.path.name)
-            job.table.rename(job.table.with_suffix(".learnt.csv"))
+            job.table.rename(job.folder / LEARNT_TABLE)
 
     def _new_job(self) -> Job:
         number = max((job.number for job in self.all()), default=0) + 1
@@ -187,9 +219,7 @@ class LearningJobs:
         return Job(number, folder)
 
     def _remove_old(self) -> None:
-        """Remove the images of earlier jobs, and what is left of jobs long ago."""
-        for job in self.all():
-            shutil.rmtree(job.folder / LEARNT, ignore_errors=True)
+        """Remove what is left of jobs long ago."""
         for job in self.all()[: -KEPT_JOBS + 1]:
             shutil.rmtree(job.folder, ignore_errors=True)
 
@@ -208,6 +238,13 @@ def launch(job: Job, module: str, arguments: Sequence[str]) -> "subprocess.Popen
         )
     threading.Thread(target=process.wait, daemon=True).start()  # so that no dead process is left
     return process
+
+
+def _rows(table: Path) -> list[dict[str, str]]:
+    """Return the rows of a table; none if it is not there (any more)."""
+    with suppress(FileNotFoundError), table.open(encoding="utf-8", newline="") as file:
+        return [*csv.DictReader(file)]
+    return []
 
 
 def _created(folder: Path) -> Path:

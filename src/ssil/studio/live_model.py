@@ -48,6 +48,10 @@ class LiveModel:
         except (UserError, OSError) as error:
             self.problem = one_line(error)
 
+    def forget(self) -> None:
+        """Predict no more, after the only version was removed."""
+        self.loaded, self._stamp, self.problem = None, None, None
+
     async def follow(self, seconds: float = SECONDS) -> None:
         """Look for another version again and again; loading is done in a thread, while requests go on."""
         while True:

@@ -78,6 +78,15 @@ class Studio:
         await self.command("ssil", "rollback", str(self.model), str(number), *self.trust)
         await asyncio.to_thread(self.predictions.live.refresh)
 
+    async def take_back(self, job: Job) -> None:
+        """Go on with the version before an update, or with none; raise UserError if that can't be done."""
+        if parent := (job.result() or {}).get("parent"):
+            await self.go_on_with(int(parent))
+            await asyncio.to_thread(self.jobs.take_back, job)
+        else:
+            await asyncio.to_thread(self.jobs.start_anew, job)
+            self.predictions.live.forget()
+
 
 def page_routes(studio: Studio) -> APIRouter:
     """Return the routes of all pages."""
@@ -123,6 +132,7 @@ def _add_update_routes(router: APIRouter, studio: Studio) -> None:
             rows=class_rows(result) if result else [],
             made=studio.jobs.published_version(job),
             undecided=state == "refused" and studio.jobs.awaits_decision(job),
+            can_start_anew=studio.jobs.can_start_anew(job),
         )
 
     @router.get("/updates/{number}/events")
@@ -181,7 +191,9 @@ def _plain_reason(error: Exception) -> str:
 def _add_history_routes(router: APIRouter, studio: Studio) -> None:
     @router.get("/history")
     async def history() -> HTMLResponse:
-        return studio.page("history.html", "history", versions=version_summaries(studio.model))
+        versions, jobs = version_summaries(studio.model), studio.jobs.all()
+        made_by = {one.number: job.number for one in versions for job in jobs if job.has_made(one.entry)}
+        return studio.page("history.html", "history", versions=versions, made_by=made_by)
 
     @router.post("/history/{number}/current")
     async def rollback(number: int) -> Response:
@@ -193,16 +205,12 @@ def _add_history_routes(router: APIRouter, studio: Studio) -> None:
 
     @router.post("/updates/{number}/take-back")
     async def take_back(number: int) -> Response:
-        """Go on with the version before an update; its photos wait again."""
+        """Go on with the version before an update, or with none; its photos wait again."""
         job = studio.job(number)
-        parent = (job.result() or {}).get("parent")
         try:
-            if not parent:
-                raise UserError("version: there is none before this one")
-            await studio.go_on_with(int(parent))
+            await studio.take_back(job)
         except UserError as error:
             return studio.page("message.html", "history", heading="Not changed", message=str(error))
-        await asyncio.to_thread(studio.jobs.take_back, job)
         return RedirectResponse("/", 303)
 
 

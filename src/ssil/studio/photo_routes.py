@@ -43,6 +43,7 @@ class PhotoService:
         waiting = sum(len(one.waiting) for one in classes)
         return {
             "classes": classes,
+            "new_first": sorted(enumerate(classes, 1), key=lambda pair: not pair[1].waiting),
             "waiting": waiting,
             "largest": max((one.total for one in classes), default=1) or 1,
             "problem": _why_not_learn(classes_known=any(one.known for one in classes), names=len(classes), new=waiting),

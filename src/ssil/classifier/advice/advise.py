@@ -20,6 +20,7 @@ from ssil.classifier.advice.doubtful_images import (
     judge,
     nearly_same,
 )
+from ssil.classifier.advice.hard_images import HardImage, hard_images
 from ssil.classifier.advice.image_measures import ImageMeasures, Values, measure_images
 from ssil.classifier.advice.learnt_before import LearntBefore, learnt_classes
 from ssil.classifier.advice.leave_one_out import LeftOut
@@ -91,6 +92,8 @@ class Advice:
     needed: tuple[NeededImages, ...]
     typical: Mapping[str, ImageFile]
     """An image of each examined class that is near its mean."""
+    hard: tuple[HardImage, ...] = ()
+    """Images of the update that are taken for another class or recognised only just; no suspect is among them."""
 
     def of_kind(self, kind: Kind) -> list[Suspect]:
         """Return the suspects of a kind."""
@@ -120,14 +123,11 @@ def advise(known: Classifier | None, result: Update) -> Advice:
     arrived = {(image.original_digest, name) for image, name in result.arrived}
     suspects = first_reasons([*twins.values(), *found.suspects()])
     brought = [one for one in suspects if (one.image.original_digest, one.label) in arrived]
-    every = Advice(
-        sum((image.original_digest, name) in arrived for image, name in examined),
-        tuple(brought),
-        tuple(confused_pairs(result.classifier, found.at_hand())),
-        alike,
-        needed,
-        found.typical(),
-    )
+    at_hand, told = found.at_hand(), {(one.image.original_digest, one.label) for one in suspects}
+    hard = [one for one in hard_images(result.classifier, at_hand) if one.key in arrived - told]
+    count = sum((image.original_digest, name) in arrived for image, name in examined)
+    confused = tuple(confused_pairs(result.classifier, at_hand))
+    every = Advice(count, tuple(brought), confused, alike, needed, found.typical(), tuple(hard))
     return _without_pairs(every)
 
 

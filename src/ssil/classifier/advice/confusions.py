@@ -37,6 +37,18 @@ class ImagesAtHand:
         for row, name in enumerate(names):
             self.rows[name].append(row)
 
+    def find(self, features: Tensor, name: str) -> list[ImageFile | None]:
+        """Return for each row of features (n, width) the image of a class that has them; None if it is not at hand.
+
+        A kept image is a smaller copy, and has nearly the same features.
+        """
+        own = self.rows.get(name)
+        if not own:
+            return [None] * len(features)
+        nearest = (F.normalize(features) @ F.normalize(self.features[own]).T).max(1)
+        pairs = zip(nearest.indices.tolist(), nearest.values.tolist(), strict=True)
+        return [self.images[own[row]] if cosine > COUNTED_TWICE else None for row, cosine in pairs]
+
 
 def confused_pairs(classifier: Classifier, at_hand: ImagesAtHand | None) -> Iterator[ConfusedPair]:
     """Yield the pairs of classes that a classifier confuses, the most frequent first.
@@ -68,21 +80,9 @@ def _validated_pairs(
     for (label, other), found in rows.items():
         if counts[label] > 1:
             features = validated.features[found].float()
-            images = _shown(features, names[label], at_hand) if at_hand else ()
-            yield ConfusedPair(names[label], names[other], images, len(found), counts[label])
-
-
-def _shown(features: Tensor, name: str, at_hand: ImagesAtHand) -> tuple[ImageFile, ...]:
-    """Return the images of a class that have these features; a kept image is a smaller copy, and has nearly the same.
-
-    Features whose image is not at hand are left out.
-    """
-    own = at_hand.rows.get(name)
-    if not own:
-        return ()
-    nearest = (F.normalize(features) @ F.normalize(at_hand.features[own]).T).max(1)
-    rows = [own[row] for row in nearest.indices[nearest.values > COUNTED_TWICE].tolist()]
-    return tuple(at_hand.images[row] for row in dict.fromkeys(rows))
+            shown = at_hand.find(features, names[label]) if at_hand else []
+            images = {image.digest: image for image in shown if image}
+            yield ConfusedPair(names[label], names[other], tuple(images.values()), len(found), counts[label])
 
 
 def _holdout_pairs(classifier: Classifier) -> Iterator[ConfusedPair]:

@@ -6,6 +6,8 @@ async function tryPhoto(file) {
   const given = new DataTransfer();
   given.items.add(file);
   find("#tried").files = given.files;
+  find("#correct").hidden = false;
+  find("#corrected").textContent = "";
   preview(file);
   find("#try").requestSubmit();
 }
@@ -34,7 +36,19 @@ function prepareTrying() {
     if (file) tryPhoto(file);
   });
   prepareCamera();
+  find("#correct").addEventListener("submit", correct);
   find("#shoot").addEventListener("click", async () => tryPhoto(await shot()));
+}
+
+/* A photo that was not recognised waits to be learnt in the right class */
+
+async function correct(event) {
+  event.preventDefault();
+  const name = find("#right-class").value.trim();
+  const [file] = find("#tried").files;
+  if (!name || !file) return;
+  const answer = await sendBatch(name, [file]);
+  say(answer.added ? `It waits in ${name} on the page Photos, until you learn again.` : answer.refused[0].reason);
 }
 
 /* The camera */

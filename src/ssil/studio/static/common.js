@@ -27,6 +27,13 @@ document.addEventListener("htmx:response:error", (event) => {
   (find("#upload-status") || find("#camera-status") || find("[role=status]")).textContent = String(reason);
 });
 
+/* What takes long is announced where its answer will be */
+
+document.addEventListener("click", (event) => {
+  const { wait } = event.target.dataset;
+  if (wait) find(event.target.getAttribute("hx-target")).textContent = wait;
+});
+
 /* Buttons of slow requests say that they were heard */
 
 document.addEventListener("submit", (event) => {

@@ -22,7 +22,7 @@ function showTools(thumb) {
   find("#chosen").textContent = thumb ? thumb.getAttribute("aria-label") : "No photo is chosen";
   const other = thumb?.dataset.other;
   find("#look-alike").hidden = !other;
-  find("#look-alike").textContent = `Put it into ${other} (M)`;
+  find("#look-alike span").textContent = `Put it into ${other}`;
   if (thumb) offerClasses(thumb.dataset.class);
 }
 

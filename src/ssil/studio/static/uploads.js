@@ -87,7 +87,7 @@ function refuseAll(batch, reason) {
 }
 
 function say(text) {
-  find("#upload-status").textContent = text;
+  (find("#upload-status") || find("#corrected")).textContent = text;
 }
 
 function showUploads() {
