@@ -5,7 +5,6 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from time import sleep
 
-import httpx2
 import pytest
 
 from served import Served, served
@@ -56,7 +55,8 @@ def test_a_reader_goes_on_from_where_it_was(server: Served, model: Path) -> None
 def test_a_job_whose_process_was_killed_says_so(server: Served, model: Path) -> None:
     with running_job(model, 3):
         pass
-    page = httpx2.get(f"{server.address}/updates/3", headers=server.bearer).text
+    with server.client() as client:
+        page = client.get("/updates/3").text
     assert "Stopped" in page
     assert "your photos are still here" in page
 

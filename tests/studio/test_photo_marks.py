@@ -1,6 +1,8 @@
 """The look at photos before they are learnt: a process of its own, once for the same photos, never beside an update."""
 
+import os
 import shutil
+import signal
 import time
 from pathlib import Path
 
@@ -62,10 +64,12 @@ def test_an_update_goes_first(jobs: LearningJobs) -> None:
     marks = PhotoMarks(jobs, [settings().backbone])
     marks.start()
     job = jobs.start()
+    assert jobs.process
+    os.kill(jobs.process.pid, signal.SIGSTOP)  # so that it can't end first
     ended(marks)
     marks.start()
     assert not marks.state().running
-    job.cancel()
+    jobs.process.kill()
     while job.is_running():
         time.sleep(0.05)
 

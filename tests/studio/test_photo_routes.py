@@ -114,3 +114,13 @@ def test_other_sites_add_nothing(client: httpx2.Client, model: Path) -> None:
     ):
         assert client.post(path, files=form("bee"), headers={"origin": "http://evil.example"}).status_code == 403
     assert len([*Staging(model)]) == before
+
+
+def test_a_phone_in_the_same_network(tmp_path: Path) -> None:
+    """With a token of the user's, other devices reach the studio by an address, not by a name that is not known."""
+    token = "a-token-of-my-own"
+    arguments = (str(tmp_path / "new"), "--no-browser", "--host", "0.0.0.0", "--name", "desk.local")
+    with served(*arguments, command="studio", SSIL_TOKEN=token) as running, running.client() as client:
+        assert running.address.startswith("http://127.0.0.1:")
+        for host, status in (("192.168.1.7:8080", 200), ("desk.local:8080", 200), ("evil.example", 421)):
+            assert client.get("/", headers={"host": host}).status_code == status

@@ -9,10 +9,9 @@ from playwright.sync_api import Page, Route, expect
 import drawn_fruit
 from served import Served, served
 from ssil.studio.staging import Staging
-from studio_browser import SECONDS, drop, flaws, studio_page
+from studio_browser import drop, flaws, studio_page
 from tiny_classifiers import png
 
-WAIT = 1000 * SECONDS
 WIDTHS = pytest.mark.parametrize("width", [1280, 360])
 
 
@@ -32,7 +31,7 @@ def counts(model: Path) -> dict[str, int]:
 
 
 def told(page: Page, text: str) -> None:
-    expect(page.locator("#upload-status")).to_contain_text(text, timeout=WAIT)
+    expect(page.locator("#upload-status")).to_contain_text(text)
 
 
 def small_photos(folder: Path, name: str, count: int) -> Path:

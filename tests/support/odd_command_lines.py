@@ -265,7 +265,12 @@ GRAMMARS: dict[str, Grammar] = {
     "studio": Grammar(
         (first("model", INPUTS),),
         usual={"--port": "70000", "--no-browser": None},  # the port is refused: otherwise it would serve
-        options={"--port": ["nan", "-1", "65536", "1e400", "x", "", "9" * 5_000], "--max-drop": NUMBERS},
+        options={
+            "--port": ["nan", "-1", "65536", "1e400", "x", "", "9" * 5_000],
+            "--host": ["256.1.1.1", "0.0.0.0", "::", "localhost", *TEXTS],
+            "--name": TEXTS,
+            "--max-drop": NUMBERS,
+        },
         always=TRUSTED,
     ),
     "weights": Grammar((["efficientnet_lite0", *TEXTS],), options={"--json": FLAG}),

@@ -6,14 +6,15 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from playwright.sync_api import Page, sync_playwright
+from playwright.sync_api import Page, expect, sync_playwright
 
 import browser
 from served import Served
 
 AXE = Path(__file__).with_name("vendor") / "axe-core-4.14.0.min.js"
 FLAGS = ["--no-sandbox", "--disable-gpu", "--use-fake-device-for-media-stream", "--use-fake-ui-for-media-stream"]
-SECONDS = 120
+SECONDS = 300
+expect.set_options(timeout=1000 * SECONDS)  # five by default, which is little on a computer that does much else
 
 
 @contextmanager
@@ -37,6 +38,12 @@ def studio_page(server: Served, width: int = 1280, expected: str = "ERR_ABORTED"
             chromium.close()
         found = [one for one in trouble if not re.search(expected, one)]
         assert not found, found
+
+
+def heading(page: Page, text: str) -> None:
+    """Wait for a page with this heading, and for its scripts: before they are there, no key is heard."""
+    expect(page.locator("h1")).to_have_text(text)
+    page.wait_for_load_state()
 
 
 def drop(page: Page, selector: str, *paths: Path) -> None:

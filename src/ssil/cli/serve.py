@@ -12,6 +12,11 @@ TOKEN = "SSIL_TOKEN"
 """The environment variable with the token."""
 MAX_THREADS, MAX_IMAGES, MAX_MEGABYTES = 1024, 1000, 1000
 
+ServerNames = Annotated[
+    list[str] | None,
+    Parameter(negative_iterable="", help="a further name under which the server is reached; may be repeated"),
+]
+
 app = App(
     name="serve",
     help_epilogue="""POST /predict takes images as a form and answers with JSON; GET /classes,
@@ -43,10 +48,7 @@ def serve(
     *,
     port: Annotated[int, Parameter(help="to listen on; 0 for any that is free")] = 8000,
     host: Annotated[str, Parameter(help="the address to listen on")] = "127.0.0.1",
-    name: Annotated[
-        list[str] | None,
-        Parameter(negative_iterable="", help="a further name under which the server is reached; may be repeated"),
-    ] = None,
+    name: ServerNames = None,
     max_images: Annotated[int, Parameter(help="of one request")] = 64,
     max_megabytes: Annotated[int, Parameter(help="of one request")] = 64,
     threads: Annotated[int | None, Parameter(help="that compute (default: one per core)")] = None,
@@ -70,7 +72,16 @@ def serve(
         port = listening.getsockname()[1]
         access = make_access(host, port, name or (), token, max_megabytes)
         server = prediction_server(ServerSettings(model, access, max_images, threads, trust or ()))
-        address = f"http://{f'[{host}]' if ':' in host else host}:{port}"
+        address = address_of(host, port)
         print(f"{printable(model)} at {address}, described at {address}/enter?token={access.token}", flush=True)
         print(f'curl -H "Authorization: Bearer {access.token}" -F images=@somebody.jpg {address}/predict', flush=True)
         run_server(server, listening)
+
+
+def address_of(host: str, port: int) -> str:
+    """Return the address of a server.
+
+    >>> address_of("127.0.0.1", 80), address_of("::1", 80)
+    ('http://127.0.0.1:80', 'http://[::1]:80')
+    """
+    return f"http://{f'[{host}]' if ':' in host else host}:{port}"

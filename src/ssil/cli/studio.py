@@ -1,12 +1,13 @@
 """`ssil studio`: a model in the browser, for people who would rather look than type."""
 
 import os
+import socket
 import webbrowser
 from typing import Annotated
 
 from cyclopts import App, Parameter
 
-from ssil.cli.serve import TOKEN
+from ssil.cli.serve import TOKEN, ServerNames, address_of
 from ssil.cli.terminal import Model, Trust, printable, require_studio
 from ssil.core.errors import UserError
 
@@ -22,11 +23,17 @@ computer alone, and needs no internet. The address that is printed contains a
 secret; who has it can use the page until the command ends (Ctrl-C). An update
 that runs then goes on, and is shown when the studio is opened again.
 
+With --host 0.0.0.0 a phone in the same network can open the page too, to take
+photos with its camera. This needs a token of yours, SSIL_TOKEN in the
+environment; the address for the phone is printed. Who reads along in the
+network can read the token: use this at home only.
+
 Needs: pip install 'ssil[studio]'
 
 Examples:
   ssil studio birds
-  ssil studio birds --no-browser --port 8080""",
+  ssil studio birds --no-browser --port 8080
+  SSIL_TOKEN=a-long-secret-of-yours ssil studio birds --host 0.0.0.0""",
 )
 
 
@@ -36,6 +43,8 @@ def studio(
     /,
     *,
     port: Annotated[int, Parameter(help="to listen on; 0 for any that is free")] = 8080,
+    host: Annotated[str, Parameter(help="the address to listen on")] = "127.0.0.1",
+    name: ServerNames = None,
     browser: Annotated[bool, Parameter(help="open a browser")] = True,
     max_drop: Annotated[float, Parameter(help="points that the old classes may lose before you are asked")] = 5.0,
     trust: Trust = None,
@@ -47,13 +56,32 @@ def studio(
     from ssil.studio.access import make_access
     from ssil.studio.application import ServerSettings, listen, run_server, studio_server
 
-    host = "127.0.0.1"
+    token = os.environ.get(TOKEN) or None
+    make_access(host, port, name or (), token)  # fails before anything is opened
     with listen(host, port) as listening:
         port = listening.getsockname()[1]
-        access = make_access(host, port, token=os.environ.get(TOKEN) or None)
+        access = make_access(host, port, name or (), token)
         server = studio_server(ServerSettings(model, access, trusted=trust or (), max_drop=max_drop))
-        address = f"http://{host}:{port}/enter?token={access.token}"
-        print(f"{printable(model)} is at {address}", flush=True)
+        here, others = (f"{address_of(one, port)}/enter?token={access.token}" for one in reached_at(host))
+        print(f"{printable(model)} is at {here}", flush=True)
+        if others != here:
+            print(f"from other devices in this network: {others}", flush=True)
         if browser:
-            webbrowser.open(address)
+            webbrowser.open(here)
         run_server(server, listening)
+
+
+def reached_at(host: str) -> tuple[str, str]:
+    """Return the address by which this computer reaches a server that listens on `host`, and that for others.
+
+    >>> reached_at("127.0.0.1")
+    ('127.0.0.1', '127.0.0.1')
+    """
+    if host not in {"0.0.0.0", "::"}:
+        return host, host
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.connect(("192.0.2.1", 9))  # sends nothing: the system chooses the address that it would send from
+            return "127.0.0.1", str(probe.getsockname()[0])
+        except OSError:  # no network
+            return "127.0.0.1", "127.0.0.1"

@@ -1,8 +1,8 @@
 """The routes of photos that wait to be learnt: add, move, remove, look at."""
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
@@ -100,8 +100,12 @@ def photo_routes(service: PhotoService) -> APIRouter:
         service.marks.stop()
 
     router = APIRouter(include_in_schema=False, lifespan=lifespan)
-    staging = Staging(service.model)
+    for add in (_add_upload_routes, _add_check_routes, _add_sorting_routes, _add_image_route):
+        add(router, service)
+    return router
 
+
+def _add_upload_routes(router: APIRouter, service: PhotoService) -> None:
     @router.get("/photos")
     async def photos() -> HTMLResponse:
         return service.fragment()
@@ -110,15 +114,16 @@ def photo_routes(service: PhotoService) -> APIRouter:
     async def add(request: Request, name: Annotated[str, Query(alias="class")] = "") -> dict[str, Any]:
         """Add photos to a class; return how many were added, and the others with the reasons."""
         files = await uploaded_files(request, service.most_images)
-        try:
+        with _refusals():
             checked_name(name)
-        except UserError as error:
-            raise HTTPException(422, str(error)) from None
-        pool, loop = upload_pool(), asyncio.get_running_loop()
-        reasons = await asyncio.gather(*(loop.run_in_executor(pool, _add, staging, name, file) for file in files))
+        staging, loop = Staging(service.model), asyncio.get_running_loop()
+        added = (loop.run_in_executor(upload_pool(), _add, staging, name, file) for file in files)
+        reasons = await asyncio.gather(*added)
         refused = [{"name": shown_name(file), "reason": why} for file, why in zip(files, reasons, strict=True) if why]
         return {"added": len(files) - len(refused), "refused": refused}
 
+
+def _add_check_routes(router: APIRouter, service: PhotoService) -> None:
     @router.post("/photos/check")
     async def start_check() -> dict[str, Any]:
         """Look at the photos, if there are new ones; return how far the look is."""
@@ -129,12 +134,14 @@ def photo_routes(service: PhotoService) -> APIRouter:
     async def check() -> dict[str, Any]:
         return service.marks.state()._asdict()
 
+
+def _add_sorting_routes(router: APIRouter, service: PhotoService) -> None:
+    staging = Staging(service.model)
+
     @router.post("/photos/{digest}/move")
     async def move(digest: str, name: Annotated[str, Form(alias="class")]) -> HTMLResponse:
-        try:
+        with _refusals():
             staging.move(service.staged(digest), name)
-        except UserError as error:
-            raise HTTPException(422, str(error)) from None
         return service.fragment()
 
     @router.post("/photos/{digest}/remove")
@@ -152,6 +159,8 @@ def photo_routes(service: PhotoService) -> APIRouter:
             raise HTTPException(404, "photo: it was not removed, or for good")
         return service.fragment()
 
+
+def _add_image_route(router: APIRouter, service: PhotoService) -> None:
     @router.get("/image/{digest}")
     async def image(digest: str) -> Response:
         try:
@@ -163,7 +172,14 @@ def photo_routes(service: PhotoService) -> APIRouter:
             raise HTTPException(404, "photo: there is none with this checksum")
         return Response(small, media_type="image/jpeg", headers={"cache-control": FOREVER})
 
-    return router
+
+@contextmanager
+def _refusals() -> Iterator[None]:
+    """Turn what the user has to mend into the answer 422."""
+    try:
+        yield
+    except UserError as error:
+        raise HTTPException(422, str(error)) from None
 
 
 def _add(staging: Staging, class_name: str, file: UploadFile) -> str | None:

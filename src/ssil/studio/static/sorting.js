@@ -36,7 +36,11 @@ function offerClasses(own) {
   find("#move-to").replaceChildren(new Option("Put it into ...", ""), ...options);
 }
 
-async function change(digest, what, fields = {}) {
+function change(digest, what, fields = {}) {
+  return inTurn(() => changeNow(digest, what, fields));
+}
+
+async function changeNow(digest, what, fields) {
   const place = findAll("button.thumb").findIndex((one) => one.dataset.digest === digest);
   await htmx.ajax("POST", `/photos/${digest}/${what}`, { target: "#classes", values: fields });
   const left = findAll("button.thumb");

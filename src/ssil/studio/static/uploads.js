@@ -112,10 +112,24 @@ function showRefused() {
   }));
 }
 
-async function refreshClasses() {
-  const { digest } = document.activeElement.dataset;
-  await htmx.ajax("GET", "/photos", { target: "#classes" });
-  if (digest) find(`button.thumb[data-digest="${digest}"]`)?.focus();
+/* One change of the list after the other, so that no older answer replaces a newer one */
+
+let lastChange = Promise.resolve();
+
+function inTurn(change) {
+  lastChange = lastChange.then(change, change);
+  return lastChange;
+}
+
+function refreshClasses() {
+  return inTurn(async () => {
+    const answer = await fetch("/photos");
+    if (!answer.ok) return;
+    const text = await answer.text();
+    const { digest } = document.activeElement.dataset;
+    find("#classes").innerHTML = text;
+    if (digest) find(`button.thumb[data-digest="${digest}"]`)?.focus();
+  });
 }
 
 /* Photos are looked at before they are learnt */
