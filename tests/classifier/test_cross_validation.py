@@ -118,6 +118,30 @@ def test_before_and_after_an_update_leave_the_same_images_out() -> None:
     assert len(validate_update(after, CLASSES, third.features.float(), third.labels, known, most=0).images) == 0
 
 
+def test_new_classes_do_not_change_what_was_told_of_the_version_before() -> None:
+    """Also if one is an old class under another name, which without care raises the threshold of near-duplicates."""
+    random = torch.Generator().manual_seed(0)
+    labels, means = torch.arange(240) % 6, torch.randn(6, 12, generator=random).abs()
+    features = (means[labels] + 0.4 * torch.randn(240, 12, generator=random)).abs()
+    known = ClassTable(tuple("abcdef"), (0, 6))
+    before, after = LinearDiscriminants(), LinearDiscriminants()
+    before.add(before.embed(features.double()), labels, 6)
+    before.solve()
+    told = validate_update(before, known, features, labels, None, most=1000).images
+    assert len(told.groups.unique()) < len(told)
+    doubles, double_labels = (means[:1] + 0.4 * torch.randn(40, 12, generator=random)).abs(), torch.full((40,), 6)
+    after.add(after.embed(torch.cat([features, doubles]).double()), torch.cat([labels, double_labels]), 7)
+    after.solve()
+    classes = ClassTable((*known.names, "A"), (0, 6, 7))
+    found = validate_update(after, classes, doubles, double_labels, (before, known, told), most=1000)
+    assert found.images.alike_above == told.alike_above
+    assert torch.equal(found.before.groups[:240], told.groups)
+    assert torch.equal(found.before.predicted[:240], told.predicted)
+    forgotten = replace(told, alike_above=None)  # as a version has it that was made before thresholds were kept
+    anew = validate_update(after, classes, doubles, double_labels, (before, known, forgotten), most=1000)
+    assert anew.images.alike_above not in (None, told.alike_above)
+
+
 def test_a_class_can_be_removed_and_all_be_restored() -> None:
     found = replace(images(count=2), predicted=torch.tensor([0, 1, 2, 2, 1, 0]))
     left = found.without_class(1)
@@ -125,6 +149,8 @@ def test_a_class_can_be_removed_and_all_be_restored() -> None:
     assert left.predicted.tolist() == [0, 1, 1, 0]
     again = restore_validated(found.tensors(), 3)
     assert torch.equal(again.predicted, found.predicted)
+    assert again.alike_above is None
+    assert restore_validated(replace(left, alike_above=0.75).tensors(), 3).alike_above == 0.75
 
 
 def forged(**changed: Tensor) -> dict[str, Tensor]:
@@ -138,6 +164,9 @@ def forged(**changed: Tensor) -> dict[str, Tensor]:
         forged(labels=torch.tensor([0, 1, 2, -1, 0, 0])),
         forged(predicted=torch.zeros(5, dtype=torch.long)),
         forged(groups=torch.zeros(6)),
+        forged(alike_above=torch.tensor(float("nan"), dtype=torch.float64)),
+        forged(alike_above=torch.zeros(2, dtype=torch.float64)),
+        forged(alike_above=torch.tensor(1)),
         {"features": torch.zeros(2, 2)},
     ],
 )

@@ -45,6 +45,35 @@ def test_the_threshold_is_a_quantile_of_the_nearest_image_of_another_class() -> 
     assert threshold(vectors[:40], labels[:40]) == threshold(vectors, labels * 0) == 0.9
 
 
+def clustered(labels: Tensor, noise: float = 0.3, seed: int = 0) -> Tensor:
+    """Vectors around one random direction for each class."""
+    means = random_vectors(int(labels.max()) + 1, 16, seed)
+    return torch.nn.functional.normalize(means[labels] + noise * random_vectors(len(labels), 16, seed + 1))
+
+
+def test_a_class_under_two_names_does_not_raise_the_threshold() -> None:
+    labels = torch.arange(120) % 6
+    vectors, divided = clustered(labels), labels.clone()
+    divided[:60:6] = 6  # half of the first class under another name
+    nearest = [max(float(vectors[a] @ vectors[b]) for b in range(120) if labels[a] != labels[b]) for a in range(120)]
+    expected = float(torch.tensor(nearest).double().quantile(0.95))
+    assert threshold(vectors, divided) == pytest.approx(expected, abs=1e-6)
+    raised = [max(float(vectors[a] @ vectors[b]) for b in range(120) if divided[a] != divided[b]) for a in range(120)]
+    assert float(torch.tensor(raised).double().quantile(0.95)) > expected + 0.1
+    few = labels.clone()
+    few[:18:6] = 6  # too few to tell
+    assert threshold(vectors, few) > expected
+
+
+def test_an_earlier_threshold_is_kept_while_about_the_same_share_is_below_it() -> None:
+    vectors, labels = random_vectors(600, 4), torch.arange(600) % 3
+    low, middle, high, far = (threshold(vectors, labels, share) for share in (0.925, 0.95, 0.975, 0.9))
+    assert threshold(vectors, labels, earlier=low) == low
+    assert threshold(vectors, labels, earlier=high) == high
+    assert threshold(vectors, labels, earlier=far) == middle
+    assert threshold(vectors, labels, earlier=1.5) == middle
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_drawn_groups_are_whole_and_have_the_wanted_size(seed: int) -> None:
     vectors = random_vectors(30, 3, seed)

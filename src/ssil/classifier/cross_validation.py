@@ -7,7 +7,7 @@ hold-out set has a few of each class.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import torch
 from torch import Tensor
@@ -36,6 +36,8 @@ class ValidatedImages:
     """(N,) the classes that they are taken for; -1 where that is not known"""
     confidence: Tensor
     """(N,) the probability of that class"""
+    alike_above: float | None = None
+    """The cosine by which the groups were found; None if that is not known"""
 
     @classmethod
     def of(cls, features: Tensor, labels: Tensor, predicted: Tensor) -> Self:
@@ -48,12 +50,14 @@ class ValidatedImages:
 
     def take(self, rows: Tensor) -> Self:
         """Return some of the images."""
-        return type(self)(*(getattr(self, field.name)[rows] for field in fields(self)))
+        taken: dict[str, Any] = {name: getattr(self, name)[rows] for name in PER_IMAGE}
+        return replace(self, **taken)
 
     def joined(self, other: "ValidatedImages") -> Self:
         """Return these and other images."""
-        pairs = ((getattr(self, field.name), getattr(other, field.name)) for field in fields(self))
-        return type(self)(*(torch.cat([mine, theirs.to(mine)]) for mine, theirs in pairs))
+        pairs = ((name, getattr(self, name), getattr(other, name)) for name in PER_IMAGE)
+        both: dict[str, Any] = {name: torch.cat([mine, theirs.to(mine)]) for name, mine, theirs in pairs}
+        return replace(self, **both)
 
     def rows_at_most(self, total: int) -> Tensor:
         """Return the rows of no more than so many images, shared equally by the classes; those that arrived first."""
@@ -70,7 +74,13 @@ class ValidatedImages:
 
     def tensors(self) -> dict[str, Tensor]:
         """Return the tensors by name, for `restore_validated`."""
-        return {field.name: getattr(self, field.name).contiguous() for field in fields(self)}
+        level = {} if self.alike_above is None else {THRESHOLD: torch.tensor(self.alike_above, dtype=torch.float64)}
+        return {name: getattr(self, name).contiguous() for name in PER_IMAGE} | level
+
+
+THRESHOLD = "alike_above"
+PER_IMAGE = tuple(field.name for field in fields(ValidatedImages) if field.name != THRESHOLD)
+"""The tensors of `ValidatedImages` with a row for each image."""
 
 
 def restore_validated(tensors: Mapping[str, Tensor], classes: int) -> ValidatedImages:
@@ -79,10 +89,13 @@ def restore_validated(tensors: Mapping[str, Tensor], classes: int) -> ValidatedI
     Raises:
         ValueError: The tensors don't fit each other, or the number of classes.
     """
-    names = [field.name for field in fields(ValidatedImages)]
-    if {*names} != {*tensors}:
+    if {*PER_IMAGE} != {*tensors} - {THRESHOLD}:
         raise ValueError("tensors of cross-validation")
-    images = ValidatedImages(*(tensors[name] for name in names))
+    level = tensors.get(THRESHOLD)
+    if level is not None and (level.shape or level.dtype != torch.float64 or not level.isfinite()):
+        raise ValueError("threshold of cross-validation")
+    values: dict[str, Any] = {name: tensors[name] for name in PER_IMAGE}
+    images = ValidatedImages(**values, alike_above=None if level is None else float(level))
     numbers = (images.labels, images.groups, images.predicted)
     shapes = {tuple(value.shape) for value in (*numbers, images.confidence)}
     if shapes != {(len(images.features),)} or any(one.dtype != torch.long for one in numbers):
@@ -102,14 +115,16 @@ def cross_validated(
     Args:
         scorer: The fitted scorer, whose penalty is used for all folds.
         classes: The classes it knows.
-        images: Images that it has learnt, one or more.
+        images: Images that it has learnt, one or more; their threshold of near-duplicates is kept if it still fits.
         share: By which images are alike, see `near_duplicates.threshold`.
         folds: In how many parts the images are divided.
 
     Returns:
         The images with their groups and predictions, and the scores (N, classes).
     """
-    grouped = replace(images, groups=near_groups(feature_vectors(images.features.float()), images.labels, share))
+    vectors = feature_vectors(images.features.float())
+    level = threshold(vectors, images.labels, share, images.alike_above)
+    grouped = replace(images, groups=_groups_at(vectors, images.labels, level), alike_above=level)
     return predicted_by_others(scorer, classes, grouped, assign_folds(grouped.groups, images.labels, folds))
 
 
@@ -130,8 +145,12 @@ def predicted_by_others(
 
 
 def near_groups(vectors: Tensor, labels: Tensor, share: float) -> Tensor:
-    """Return the group of each image; groups of different classes have different numbers."""
-    alike_above, groups = threshold(vectors, labels, share), torch.arange(len(labels))
+    """Return the group of each image, by the threshold of a share; each class has numbers of its own."""
+    return _groups_at(vectors, labels, threshold(vectors, labels, share))
+
+
+def _groups_at(vectors: Tensor, labels: Tensor, alike_above: float) -> Tensor:
+    groups = torch.arange(len(labels))
     for label in labels.unique().tolist():
         rows = (labels == label).nonzero()[:, 0]
         groups[rows] = rows[class_groups(vectors[rows], alike_above)]

@@ -21,10 +21,15 @@ SHARE = 0.95
 HOLDOUT_SHARE = 0.99
 """The same where a hold-out set is drawn. Groups that are too large for it are never drawn, so that with a lower
 threshold unusual images would be held out."""
-COMPARED, OTHERS = 500, 5000
+COMPARED, OTHERS = 2000, 5000
 """How many images at most are compared with how many others to find the threshold."""
 UNCOMPARED, FEW = 0.9, 50
 """The threshold where there is no image of another class, or where there are fewer images than this."""
+DOUBLED, MIN_DOUBLED = 0.3, 5
+"""Two classes are one under two names if the nearest of all images is in the other one for so large a share of both
+classes' images (a half by chance; at most 0.21 in clothing and 0.08 in groceries), and each has so many."""
+KEPT = 0.03
+"""The threshold of the version before is kept while its share differs from the wanted one by no more than this."""
 STEPS = 4
 """In so many equal steps the threshold rises to 1 for a class whose images are all alike."""
 THUMBNAIL = 16
@@ -50,11 +55,16 @@ def thumbnail_vectors(images: Sequence[ImageFile], channels: int) -> Tensor:
     return F.normalize(flat - flat.mean(1, keepdim=True))
 
 
-def threshold(vectors: Tensor, labels: Tensor, share: float = SHARE) -> float:
+def threshold(vectors: Tensor, labels: Tensor, share: float = SHARE, earlier: float | None = None) -> float:
     """Return the cosine above which two images of a class are alike, for vectors (N, width) of several classes.
+
+    An earlier threshold is kept as long as about the same share of the images is below it: the accuracy that was told
+    of a version then hardly changes when the next one is measured.
 
     For at most `COMPARED` images, spread over all, the cosine with the nearest image of another class is found among at
     most `OTHERS`; for a `share` of them it is not above the threshold. With a share above 1 no two images are alike.
+    Classes that look like one under two names count as one: they would raise the threshold, and with it the accuracy
+    that is told, also that of a version which has learnt one of them alone.
     """
     if share > 1:
         return 2.0
@@ -62,8 +72,28 @@ def threshold(vectors: Tensor, labels: Tensor, share: float = SHARE) -> float:
         return UNCOMPARED
     some, others = (_spread(len(labels), most) for most in (COMPARED, OTHERS))
     cosines = vectors[some] @ vectors[others].T
-    nearest = cosines.masked_fill(labels[some, None] == labels[others], -1.0).amax(1)
+    things = _merged(cosines.masked_fill(some[:, None] == others, -1.0).argmax(1), labels[some], labels[others])
+    nearest = cosines.masked_fill(things[labels[some], None] == things[labels[others]], -1.0).amax(1)
+    if earlier is not None and abs(float((nearest <= earlier).double().mean()) - share) <= KEPT:
+        return earlier
     return float(torch.quantile(nearest.double(), share))
+
+
+def _merged(nearest: Tensor, labels: Tensor, others: Tensor) -> Tensor:
+    """Return a number for each class, the same for classes that are one under two names, unless all would be one.
+
+    Args:
+        nearest: (n,) for each compared image the position of the nearest other image.
+        labels: (n,) the classes of the compared images.
+        others: (m,) the classes of the images at these positions.
+    """
+    classes = int(max(labels.max(), others.max())) + 1
+    sizes = torch.bincount(labels, minlength=classes)
+    taken = torch.bincount(labels * classes + others[nearest], minlength=classes**2).view(classes, classes)
+    shares = (taken + taken.T) / (sizes[:, None] + sizes).clamp(min=1)
+    large = sizes >= MIN_DOUBLED
+    found = components((shares >= DOUBLED) & large[:, None] & large)
+    return found if len(found[sizes > 0].unique()) > 1 else torch.arange(classes)
 
 
 def _spread(count: int, most: int) -> Tensor:
