@@ -34,6 +34,20 @@ def test_unreadable_images_are_left_out_with_a_remark(tmp_path: Path) -> None:
     assert [Path(remark.path).name for remark in remarks if remark.left_out] == ["broken.png"]
 
 
+def test_files_are_named_with_the_folder_that_was_given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    folder(tmp_path / "week-2", ["ant", "bee", "ant/old"], 2)
+    (tmp_path / "week-2/bee/broken.png").write_bytes(b"no image")
+    images, remarks = load_images("week-2")
+    assert all(Path(image.name).is_file() and image.name.startswith("week-2/") for image, _ in images)
+    assert {remark.path for remark in remarks} == {"week-2/ant/old", "week-2/bee/broken.png"}
+    rows = "".join(f"{Path(image.name).relative_to('week-2')},{name}\n" for image, name in images)
+    (tmp_path / "week-2/list.csv").write_text(f"path,label\n{rows}gone.png,ant\n")
+    listed, missing = load_images("week-2/list.csv")
+    assert {image.name for image, _ in listed} == {image.name for image, _ in images}
+    assert [remark.path for remark in missing] == ["gone.png"]
+
+
 def test_other_sources_are_refused(tmp_path: Path) -> None:
     folder(tmp_path / "week-1", ["ant"], 1)
     (tmp_path / "notes.txt").write_text("no images")
@@ -47,10 +61,10 @@ def test_what_is_too_little_to_learn_from_is_told_with_what_was_left_out(tmp_pat
     folder(tmp_path, ["leek", "fruit/apple", "fruit/pear"], 2)
     images, remarks = load_images(str(tmp_path))
     with pytest.raises(
-        UserError, match=r"only one class, 'leek'.*left out: fruit/apple \(a folder inside.* and 1 more"
+        UserError, match=r"only one class, 'leek'.*left out: .*/fruit/apple \(a folder inside.* and 1 more"
     ):
         check_classes(images, remarks, [])
-    with pytest.raises(UserError, match=r"no image to learn from; left out: fruit/apple"):
+    with pytest.raises(UserError, match=r"no image to learn from; left out: .*/fruit/apple"):
         check_classes([], remarks, [])
     assert not check_classes(images, remarks, ["kiwi"])
     assert [remark.path for remark in check_classes(images, remarks, ["Leek"])] == ["leek"]

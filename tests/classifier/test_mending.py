@@ -3,7 +3,9 @@
 import subprocess
 from pathlib import Path
 
-from ssil.classifier.mending import learn_again, merge_command
+import pytest
+
+from ssil.classifier.mending import learn_again, merge_command, set_aside
 
 
 def made(root: Path, *names: str) -> Path:
@@ -41,10 +43,26 @@ def test_no_file_would_replace_another(tmp_path: Path) -> None:
     assert merge_command(str(root), "pear", "apple") == ""
 
 
-def test_updates_are_undone_and_learnt_again() -> None:
+def test_updates_are_undone_and_learnt_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "week 1").mkdir()
     one, two = {"images": "week 1", "parent": None}, {"images": "week-2", "parent": 1}
     assert learn_again("m", [two], published=True) == ("ssil rollback m 1", "ssil learn m week-2")
     assert learn_again("m", [two], published=False) == ("ssil learn m week-2",)
-    assert learn_again("m", [one, two], published=False) == ("rm -r m", "ssil learn m 'week 1'", "ssil learn m week-2")
+    both = ("mv m m-old", "ssil learn m 'week 1'", "ssil learn m week-2")
+    assert learn_again("m", [one, two], published=False) == both
+    judged = {**two, "test": {"folder": "my test"}}
+    assert learn_again("m", [one, judged], published=True) == (*both[:2], "ssil exam m 'my test'", both[2])
+    assert learn_again("m", [judged], published=True) == ("ssil rollback m 1", "ssil learn m week-2")
     assert learn_again("", [two], published=True) == ()
     assert learn_again("m", [one, {"renamed": ["a", "b"]}], published=True) == ()
+    gone = {"images": "moved elsewhere", "parent": None}
+    assert learn_again("m", [gone, two], published=True) == ()  # or the model would be set aside for nothing
+    assert learn_again("m", [gone], published=True) == ("mv m m-old", "ssil learn m 'moved elsewhere'")
+
+
+def test_a_model_is_set_aside_under_a_free_name(tmp_path: Path) -> None:
+    model = tmp_path / "m"
+    for expected in ("m-old", "m-old1", "m-old2"):
+        assert set_aside(f"{model}/") == str(tmp_path / expected)
+        (tmp_path / expected).mkdir()

@@ -1,6 +1,7 @@
 """Encoded images as samples to learn from, and the images that `ssil learn` is given."""
 
 import math
+import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -15,7 +16,7 @@ from ssil.core.samples import Samples
 from ssil.data.assemble import class_remarks
 from ssil.data.encoded_images import Encoded
 from ssil.data.file_validation import ProgressCallback
-from ssil.data.image_index import Preprocessing, Remark, as_utf8
+from ssil.data.image_index import Files, Preprocessing, Remark, Source, as_utf8
 
 MAX_DECODED_BYTES = 1 << 30
 """Up to this size, a set of images is decoded once and held in memory."""
@@ -52,7 +53,8 @@ def load_images(
     """Find the labelled images of a folder with one sub-folder per class, a manifest or a store.
 
     Returns:
-        The readable images, without those that the source reserves for testing; and remarks on the others.
+        The readable images, without those that the source reserves for testing; and remarks on the others. Files are
+        named with the folder that was given, so that the user finds them.
 
     Raises:
         UserError: `name` is none of these.
@@ -66,16 +68,23 @@ def load_images(
     index, validation = found
     tested = np.zeros_like(validation.good) if index.is_test is None else index.is_test & validation.good
     left_out = [Remark(name, f"{tested.sum()} images are for testing, and not learnt")] if tested.any() else []
-    remarks = (*index.remarks, *validation.remarks(index.source.names), *class_remarks(index, validation), *left_out)
+    found_faults = (*index.remarks, *validation.remarks(index.source.names), *class_remarks(index, validation))
+    paths = ((one, _path(index.source, one.path)) for one in found_faults)
+    remarks = (*(one._replace(path=path if os.path.lexists(path) else one.path) for one, path in paths), *left_out)
 
     def images() -> Iterator[tuple[ImageFile, str]]:
         for row in (validation.good & ~tested).nonzero()[0].tolist():
             digest = validation.digests[row].tobytes().hex()
             read = partial(_read_bytes, index.source.read, row)
-            name = as_utf8(index.source.names[row])
+            name = as_utf8(_path(index.source, index.source.names[row]))
             yield ImageFile(name, digest, read), normalized_name(index.classes[index.labels[row]])
 
     return list(images()), remarks
+
+
+def _path(source: Source, name: str) -> str:
+    """Return the path under which the user can open a file of a source; its name if the source has no files."""
+    return str(source.root / name) if isinstance(source, Files) else name
 
 
 def check_classes(images: LabelledImages, remarks: Sequence[Remark], known: Sequence[str]) -> tuple[Remark, ...]:

@@ -1,6 +1,7 @@
 """Commands for a shell that mend the folders of an update, and learn them again."""
 
 from collections.abc import Mapping, Sequence
+from itertools import count
 from pathlib import Path
 from shlex import quote
 from typing import Any
@@ -31,7 +32,7 @@ def merge_command(images: str, first: str, second: str) -> str:
 
 
 def learn_again(model: str, entries: Sequence[Mapping[str, Any]], published: bool) -> tuple[str, ...]:
-    """Return the commands that undo updates and learn their folders again.
+    """Return the commands that undo updates and learn their folders again; they delete nothing.
 
     Args:
         model: The model directory.
@@ -39,12 +40,21 @@ def learn_again(model: str, entries: Sequence[Mapping[str, Any]], published: boo
         published: Whether the last of them has become a version; one that was refused need not be undone.
 
     Returns:
-        Nothing if the folder of an update is not known.
+        Nothing if the folder of an update is not known, or if that of an update before the last is gone.
     """
-    folders, name = [entry.get("images") for entry in entries], quote(model)
-    if not model or not folders or not all(folders):
+    folders, name = [str(entry.get("images") or "") for entry in entries], quote(model)
+    gone = any(not Path(folder).expanduser().exists() for folder in folders[:-1])
+    if not model or not folders or not all(folders) or gone:
         return ()
     parent = entries[0].get("parent")
-    undo = f"ssil rollback {name} {parent}" if parent else f"rm -r {name}"
-    learnt = (f"ssil learn {name} {quote(str(folder))}" for folder in folders)
+    undo = f"ssil rollback {name} {parent}" if parent else f"mv {name} {quote(set_aside(model))}"
+    learnt = [f"ssil learn {name} {quote(folder)}" for folder in folders]
+    judged = (entries[-1].get("test") or {}).get("folder") if not parent else None
+    learnt[1:1] = [f"ssil exam {name} {quote(str(judged))}"] if judged else []
     return (*([undo] if published or len(entries) > 1 else []), *learnt)
+
+
+def set_aside(model: str) -> str:
+    """Return a name beside a model directory that is free, for the model as it is."""
+    names = (f"{model.rstrip('/')}-old{number or ''}" for number in count())
+    return next(name for name in names if not Path(name).exists())

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from ssil.classifier.advice.sentences import photos
+from ssil.classifier.prediction import Classifier
 from ssil.classifier.update_report import UpdateReport, together
 from ssil.classifier.version_changes import local_time
 
@@ -17,14 +18,22 @@ def update_facts(report: UpdateReport) -> Iterator[tuple[str, str]]:
         yield "tried", report.tried()
     if report.advice:
         yield "looked at", f"{photos(report.advice.examined)} of this update, for what would help"
-    kept = sum(map(len, (*classifier.exemplars, *classifier.holdout)))
-    yield "kept in the model", f"smaller copies of {photos(kept)}, with which later updates are tried"
+    yield "kept in the model", _kept(classifier)
     if isinstance(seconds := entry.get("seconds"), int | float):
         yield "time it took", _time(float(seconds))
     if entry.get("images"):
         yield "folder", str(entry["images"])
     if entry.get("time"):
         yield "when", local_time(str(entry["time"]))
+
+
+def _kept(classifier: Classifier) -> str:
+    """Return what a model keeps of photos: small copies, and of those that were tried features alone."""
+    copies = f"small copies of {photos(sum(map(len, (*classifier.exemplars, *classifier.holdout))))}"
+    if classifier.validated is None or not len(classifier.validated):
+        return f"{copies}, with which later updates are tried"
+    numbers = f"of the {photos(len(classifier.validated))} that were tried a list of numbers each"
+    return f"{numbers}, with which later updates are tried; and {copies}"
 
 
 def technical_line(report: UpdateReport) -> str:

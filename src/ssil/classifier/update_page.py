@@ -14,17 +14,19 @@ from markupsafe import Markup
 
 from ssil.classifier.accuracy import ClassResult
 from ssil.classifier.advice.advise import KINDS, Advice, Suspect
-from ssil.classifier.advice.sentences import TITLES, about_suspect, next_steps, photos, task
+from ssil.classifier.advice.sentences import TITLES, about_suspect, often_confused, photos, task
 from ssil.classifier.advice.thumbnails import Thumbnails
+from ssil.classifier.lost_classes import about_lost
 from ssil.classifier.update_facts import technical_line, update_facts
 from ssil.classifier.update_report import UpdateReport, together
+from ssil.classifier.update_steps import update_steps
 from ssil.core import __version__
 from ssil.core.errors import UserError
 from ssil.core.files import replacing
 
-CARDS, PAIRS, EXAMPLES, STEPS, CLASSES, REMARKS, MORE, LOST = 12, 12, 2, 12, 400, 20, 200, 8
-"""Shown at most: images of a kind, confused pairs, images of a pair, steps, classes, remarks, more of each kind in a
-list that is closed at first, and classes that are recognised less."""
+CARDS, PAIRS, EXAMPLES, ITEMS, CLASSES, MORE, LOST, UNFOLDED = 12, 12, 2, 6, 400, 200, 8, 12
+"""Shown at most: images of a kind, confused pairs, images of a pair, items of a step, classes, more of each kind in a
+list that is closed at first, classes that are recognised less, and classes in a table that is open at first."""
 NAME = 90
 """Letters of a name that are shown."""
 
@@ -81,16 +83,16 @@ class Row(NamedTuple):
     new: bool
     before: ClassResult
     after: ClassResult
+    note: str = ""
 
 
 def update_page(report: UpdateReport) -> str:
     """Return the whole page; styles and images are part of it."""
     thumbnails = Thumbnails()
-    groups = [*_groups(report.advice, thumbnails)] if report.advice else []
+    groups = [*(_groups(report.advice, thumbnails) if report.advice else ()), *_earlier_group(report, thumbnails)]
     pairs = [*_pairs(report.advice, thumbnails)] if report.advice else []
     rows = _weakest_first(_rows(report, report.names))
-    steps = [*next_steps(report.advice)] if report.advice else []
-    lost = [row for row in _rows(report, [*report.lost()]) if row.before.correct - row.after.correct > 1]
+    lost = [Row(cut(one.name), False, one.before, one.after, about_lost(one)) for one in report.lost()]
     return TEMPLATES.get_template("update.html").render(
         report=report,
         version=__version__,
@@ -104,20 +106,18 @@ def update_page(report: UpdateReport) -> str:
         more_lost=lost[LOST : LOST + MORE],
         rows=rows[:CLASSES],
         more_rows=len(rows) - CLASSES,
-        steps=steps[:STEPS],
-        more_steps=steps[STEPS : STEPS + MORE],
-        again=[*(merging := [*filter(None, report.merging())]), *report.again()],
-        merging=len(merging),
-        earlier=report.earlier[:MORE],
-        earlier_again=report.earlier_again(),
+        unfolded=len(rows) <= UNFOLDED,
+        steps=[*update_steps(report)],
+        items=ITEMS,
+        more_items=ITEMS + MORE,
+        again=report.again() if report.to_mend() else (),
         photos=photos,
         test=_test(report.entry),
         course=course([_all_after(entry) for entry in report.history]),
         test_course=course([(_test(entry) or {}).get("accuracy") for entry in report.history]),
         facts=[*update_facts(report)],
         technical=technical_line(report),
-        remarks=[(cut(one.path), one.reason) for one in report.remarks[:REMARKS]],
-        more_remarks=len(report.remarks) - REMARKS,
+        odd=[f"{cut(one.path)}: {one.reason}" for one in report.remarks if not one.left_out][:MORE],
         thumbnails=thumbnails.rules(),
         cut=cut,
         br=breakable,
@@ -176,6 +176,21 @@ def _groups(advice: Advice, thumbnails: Thumbnails) -> Iterator[Group]:
             yield Group(title, task(kind, len(found)), cards, rest, len(found) - len(cards) - len(rest))
 
 
+def _earlier_group(report: UpdateReport, thumbnails: Thumbnails) -> Iterator[Group]:
+    """Yield the photos of earlier updates that still look wrong, if there are any."""
+    found = report.earlier
+    cards = tuple(
+        Card(one.sentence, Thumbnail(thumbnails.add(one.picture(report.classifier)), cut(one.image)), ())
+        for one in found[:CARDS]
+    )
+    rest = tuple(one.sentence for one in found[CARDS : CARDS + MORE])
+    if found:
+        title = f"{photos(len(found))} of earlier updates that still look{'s' * (len(found) == 1)} wrong"
+        yield Group(
+            title, "Mend them too, or leave them if they are right.", cards, rest, len(found) - len(cards) - len(rest)
+        )
+
+
 def _card(suspect: Suspect, advice: Advice, thumbnails: Thumbnails) -> Card:
     own = Thumbnail(thumbnails.add(suspect.image), cut(suspect.image.name))
     others = []
@@ -189,7 +204,7 @@ def _card(suspect: Suspect, advice: Advice, thumbnails: Thumbnails) -> Card:
 
 def _pairs(advice: Advice, thumbnails: Thumbnails) -> Iterator[Pair]:
     """Yield the confused pairs, the first `PAIRS` with photos; where none that was taken is at hand, a typical one."""
-    for number, pair in enumerate(advice.confused):
+    for number, pair in enumerate(often_confused(advice)):
         found, example = list[Thumbnail](), None
         if number < PAIRS:
             typical = [one for one in (advice.typical.get(pair.label),) if one]

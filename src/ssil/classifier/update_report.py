@@ -1,6 +1,6 @@
 """All that is told of an update, whether it was published or refused: for the terminal, the page and a notebook."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -9,6 +9,7 @@ from ssil.classifier.advice.advise import Advice
 from ssil.classifier.advice.earlier_suspects import EarlierSuspect
 from ssil.classifier.advice.sentences import photos
 from ssil.classifier.holdout import HoldoutResult
+from ssil.classifier.lost_classes import LostClass, lost_classes
 from ssil.classifier.mending import learn_again, merge_command
 from ssil.classifier.model_directory import ModelVersion
 from ssil.classifier.prediction import Classifier
@@ -77,14 +78,29 @@ class UpdateReport:
         of_all = f"{count:,} of its {photos(every)}" if count < every else f"all its {photos(count)}"
         return f"{of_all}, each left out of learning when tried"
 
-    def again(self) -> tuple[str, ...]:
-        """Return the commands that learn the images again, once their folders are mended; none if that is not known."""
-        return learn_again(self.folder, self.history[-1:], not self.refused)
+    def to_mend(self) -> bool:
+        """Return whether folders are to be mended, after which they should be learnt again."""
+        found = self.advice and (self.advice.suspects or self.advice.alike)
+        return bool(found or self.earlier or any(one.left_out for one in self.remarks))
 
-    def earlier_again(self) -> tuple[str, ...]:
-        """Return the same commands for all updates from the first one with a suspect that is still there."""
-        first = min((one.update for one in self.earlier), default=len(self.history))
-        return learn_again(self.folder, self.history[first:], not self.refused)
+    def again(self) -> tuple[str, ...]:
+        """Return the commands that learn the folders again, once they are mended; none if these are not known.
+
+        They begin with the first update that has a suspect which is still there, if its folder and later ones are.
+        """
+        first = min((one.update for one in self.earlier), default=len(self.history) - 1)
+        both = (learn_again(self.folder, self.history[at:], not self.refused) for at in (first, -1))
+        return next(filter(None, both), ())
+
+    def retold(self) -> str:
+        """Return why the accuracy before is not what was told of that version; nothing if it is, in whole points."""
+        past, now = self.history[-2] if len(self.history) > 1 else {}, together(self.before, self.old)
+        told, tried = past.get("accuracy"), past.get("tried")
+        if not isinstance(told, int | float) or not isinstance(tried, int) or now.percent is None:
+            return ""
+        if round(told) == round(now.percent):
+            return ""
+        return f"the {told:.0f} told of the version before was on {photos(tried)}, this is on {now.total:,}"
 
     def merging(self) -> list[str]:
         """Return for each pair of classes that look like one the command that puts them into one folder.
@@ -94,18 +110,9 @@ class UpdateReport:
         images, pairs = str(self.entry.get("images") or ""), self.advice.alike if self.advice else ()
         return [merge_command(images, pair.first, pair.second) if images else "" for pair in pairs]
 
-    def lost(self) -> dict[str, tuple[ClassResult, ClassResult]]:
-        """Return the old classes of which fewer images are recognised than before, worst first, and both results."""
-        losses = [
-            (was.percent - now.percent, name, was, now)
-            for name, was, now in self._both(self.old)
-            if was.percent is not None and now.percent is not None and now.percent < was.percent
-        ]
-        return {name: (was, now) for _, name, was, now in sorted(losses, key=lambda row: -row[0])}
-
-    def _both(self, names: Iterable[str]) -> Iterator[tuple[str, ClassResult, ClassResult]]:
-        for name in names:
-            yield name, together(self.before, [name]), together(self.after, [name])
+    def lost(self) -> list[LostClass]:
+        """Return the old classes that have lost photos, worst first, with the class that takes them now."""
+        return lost_classes(self.before, self.after, self.advice, self.new)
 
 
 def together(result: HoldoutResult | None, names: Sequence[str]) -> ClassResult:

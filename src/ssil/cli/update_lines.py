@@ -9,14 +9,16 @@ from ssil.cli.terminal import duration, printable
 
 if TYPE_CHECKING:
     from ssil.classifier.accuracy import ClassResult
-    from ssil.classifier.advice.advise import Advice, Suspect
+    from ssil.classifier.advice.advise import Advice, NeededImages, Suspect
+    from ssil.classifier.advice.confusions import ConfusedPair
+    from ssil.classifier.lost_classes import LostClass
     from ssil.classifier.update_report import UpdateReport
 
 WIDTH = 80
-LINES = 14
+LINES = 26
 """Lines of advice at most."""
-PAIRS = 2
-"""Pairs of classes under two names that are told with a command."""
+PAIRS, LOST = 2, 3
+"""Pairs of classes under two names that are told with a command, and classes that are recognised less."""
 
 
 def update_lines(report: "UpdateReport") -> Iterator[str]:
@@ -25,9 +27,7 @@ def update_lines(report: "UpdateReport") -> Iterator[str]:
     yield from _figures(report)
     yield from _test_lines(report.entry)
     yield from _lost_lines(report)
-    if report.advice:
-        yield from advice_lines(report.advice, report.merging(), report.again())
-    yield from _earlier_lines(report)
+    yield from help_lines(report)
 
 
 def _title(report: "UpdateReport") -> str:
@@ -61,7 +61,8 @@ def _figures(report: "UpdateReport") -> Iterator[str]:
         was = f"{_of_100(together(report.before, report.old))} before the update, "
         brought = f"; new classes: {_of_100(new)}" if new.total else ""
         yield f"  classes it knew: {was}{_of_100(old)} after it{brought}"
-        yield "  (before and after were tried now, on the same photos)"
+        told = f"; {retold}" if (retold := report.retold()) else ""
+        yield from folded("  ", f"(before and after were tried now, on the same photos{told})")
 
 
 def _test_lines(entry: Mapping[str, Any]) -> Iterator[str]:
@@ -81,55 +82,84 @@ def _test_lines(entry: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _lost_lines(report: "UpdateReport") -> Iterator[str]:
-    """Yield lines on classes of which two photos or more are not recognised any more; a single one may be chance."""
-    lost = {name: both for name, both in report.lost().items() if both[0].correct - both[1].correct > 1}
-    named = [f"{name} ({was.correct} of {was.total}, now {now.correct})" for name, (was, now) in lost.items()]
-    yield from listed("recognised less than before: ", named) if named else ()
+    """Yield lines on classes of which photos are not recognised any more, with the class that takes them."""
+    lost = report.lost()
+    if lost:
+        yield "recognised less than before:"
+    for row in lost[:LOST]:
+        yield from folded(
+            f"  {row.name} ({row.before.correct} of {row.before.total}, now {row.after.correct})", _taken(row)
+        )
+    if len(lost) > LOST:
+        yield f"  and {len(lost) - LOST} more, see the page"
+
+
+def _taken(row: "LostClass") -> str:
+    """Return which classes take the photos of a class that has lost some, and what to do."""
+    from ssil.classifier.lost_classes import taken_for
+
+    if row.alike:
+        return f": {taken_for(row)}; see two names below"
+    what = {0: row.name, 1: "both"}.get(len(row.takers), "all")
+    return f"{': ' * bool(row.takers)}{taken_for(row)}; add photos of {what}"
 
 
 def _of_100(result: "ClassResult") -> str:
     return "-" if result.percent is None else f"{result.percent:.0f}"
 
 
-def advice_lines(advice: "Advice", merging: Sequence[str] = (), again: Sequence[str] = ()) -> Iterator[str]:
-    """Yield at most `LINES` lines on what would help; nothing if nothing stands out.
-
-    Args:
-        advice: What was found.
-        merging: Commands that put classes under two names into one folder.
-        again: Commands that learn the images again once they are mended.
-    """
-    shown = [*chain(*_advice(advice, merging))]
+def help_lines(report: "UpdateReport") -> Iterator[str]:
+    """Yield at most `LINES` lines on what would help, and how to learn again; nothing if nothing stands out."""
+    shown = [*chain(*_help(report))]
     if shown:
         yield "what would help:"
     yield from shown[:LINES]
     if len(shown) > LINES:
         yield "  and more, see the page"
-    if again and (advice.suspects or advice.alike):
-        yield f"  when you have mended the folders: {printable(' && '.join(again))}"
+    if report.to_mend() and (again := report.again()):
+        yield "when you have mended the folders, learn them again:"
+        yield f"  {printable(' && '.join(again))}"
 
 
-def _advice(advice: "Advice", merging: Sequence[str]) -> Iterator[list[str]]:
-    from ssil.classifier.advice.advise import FEW, KINDS
-    from ssil.classifier.advice.sentences import TITLES, photos
+def _help(report: "UpdateReport") -> Iterator[list[str]]:
+    from ssil.classifier.advice.advise import KINDS
+    from ssil.classifier.advice.sentences import SHORT, TITLES, often_confused, photos
 
-    for pair, command in zip(advice.alike[:PAIRS], merging or [""] * PAIRS, strict=False):
+    advice = report.advice
+    if advice:
+        yield from _two_names(advice, report.merging())
+    if left_out := [one.path for one in report.remarks if one.left_out]:
+        yield listed(f"  {len(left_out)} not learnt, to mend or delete (why: see above): ", left_out)
+    for kind in KINDS if advice else ():
+        if found := advice.of_kind(kind) if advice else ():
+            yield [*listed(f"  {photos(len(found))} {TITLES[kind]}: ", [*map(_short, found)]), f"    {SHORT[kind]}"]
+    if earlier := [one.image for one in report.earlier]:
+        still = "still looks wrong" if len(earlier) == 1 else "still look wrong"
+        yield listed(f"  {photos(len(earlier))} of earlier updates {still}: ", earlier)
+    if advice:
+        yield from _classes_to_improve(advice.needed, often_confused(advice))
+
+
+def _two_names(advice: "Advice", merging: Sequence[str]) -> Iterator[list[str]]:
+    for pair, command in zip(advice.alike[:PAIRS], merging, strict=False):
         yield listed("  one class under two names? ", [f"{pair.first} = {pair.second}"])
         yield [f"    if so: {printable(command)}"] if command else []
     if rest := [f"{pair.first} = {pair.second}" for pair in advice.alike[PAIRS:]]:
         yield listed("  also: ", rest)
-    for kind in KINDS:
-        if found := advice.of_kind(kind):
-            yield listed(f"  {photos(len(found))} {TITLES[kind]}: ", [*map(_short, found)])
-    if needed := [f"{one.label} ({_why(one.correct, one.total, one.images)})" for one in advice.needed]:
-        yield listed("  add photos of ", needed)
-    often = [pair for pair in advice.confused if pair.wrong > 1 or pair.total <= FEW]
-    if confused := [f"{pair.label} for {pair.other} ({pair.wrong} of {pair.total})" for pair in often]:
-        yield listed("  taken for another: ", confused)
 
 
-def _why(correct: int, total: int, images: int) -> str:
-    return f"{correct} of {total} right" if total else f"has {images}"
+def _classes_to_improve(needed: Sequence["NeededImages"], confused: Sequence["ConfusedPair"]) -> Iterator[list[str]]:
+    from ssil.classifier.advice.advise import FEW, WEAK
+    from ssil.classifier.update_steps import reason
+
+    if needed:
+        yield listed("  add photos of ", [reason(one) for one in needed])
+        yield [
+            "    into a folder of that name inside the next folder you learn; all other",
+            f"    classes have {FEW} photos or more, and {100 * WEAK:.0f} of 100 right or more",
+        ]
+    if pairs := [f"{pair.label} for {pair.other} ({pair.wrong} of {pair.total})" for pair in confused]:
+        yield listed("  taken for another: ", pairs)
 
 
 def _short(suspect: "Suspect") -> str:
@@ -137,12 +167,11 @@ def _short(suspect: "Suspect") -> str:
     return f"{suspect.image.name}{other}" if not suspect.twin else f"{suspect.image.name} = {suspect.twin.name}"
 
 
-def _earlier_lines(report: "UpdateReport") -> Iterator[str]:
-    """Yield a line on photos that looked wrong in earlier updates and are still there."""
-    from ssil.classifier.advice.sentences import photos
-
-    if found := [one.image for one in report.earlier]:
-        yield from listed(f"{photos(len(found))} of earlier updates still look wrong: ", found)
+def folded(start: str, rest: str) -> list[str]:
+    """Return text in lines of at most `WIDTH` columns, if its words are not longer."""
+    return wrap(
+        printable(start + rest), WIDTH, subsequent_indent="    ", break_long_words=False, break_on_hyphens=False
+    )
 
 
 def listed(start: str, items: Sequence[str], separator: str = ", ") -> list[str]:

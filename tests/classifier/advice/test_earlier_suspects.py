@@ -8,6 +8,7 @@ from ssil.classifier.edits import forget
 from ssil.classifier.image_file import ImageFile
 from ssil.classifier.model_directory import ModelDirectory
 from ssil.classifier.update import update
+from ssil.core.files import checksum
 from ssil.core.model_layout import PAGE
 from tiny_classifiers import labelled_images, png, settings
 
@@ -24,9 +25,30 @@ def test_a_suspect_is_told_until_it_arrives_in_another_class() -> None:
     second = update(first.classifier, CLOSED, later).classifier
     (open_still,) = earlier_suspects(history, second, later)
     assert (open_still.update, open_still.image) == (0, "bee/swapped.png")
-    assert open_still.sentence.startswith("bee/swapped.png is in bee, but looks like cat")
+    assert open_still.sentence.startswith("bee/swapped.png looks like cat")
     moved = [*later, (SWAPPED, "cat")]
     assert earlier_suspects(history, update(first.classifier, CLOSED, moved).classifier, moved) == []
+
+
+def test_a_suspect_is_shown_by_its_file_or_by_the_copy_that_the_model_keeps(tmp_path: Path) -> None:
+    made = update(None, CLOSED, labelled_images(["ant", "bee"], 8)).classifier
+    held = next(image for group in made.holdout for image in group)
+    (tmp_path / "ant").mkdir()
+    file = tmp_path / "ant" / "1.png"
+    one = {"digest": held.original_digest, "class": "ant", "kind": "blurred", "image": "ant/1.png"}
+    entry = {"images": str(tmp_path), "suspects": [{**one, "what_to_do": "ant/1.png is blurred."}]}
+    (gone,) = earlier_suspects([entry], made, [])
+    assert (gone.image, gone.sentence) == ("ant/1.png", "ant/1.png is blurred.")
+    shown = gone.picture(made)
+    assert shown is not None
+    assert shown.digest == held.digest
+    file.write_bytes(png("ant", 77))
+    (there,) = earlier_suspects([entry], made, [])
+    assert (there.image, there.sentence) == (str(file), f"{file} is blurred.")
+    other = there._replace(digest=checksum(file.read_bytes())).picture(made)
+    assert other is not None
+    assert other.read() == file.read_bytes()
+    assert there._replace(digest="0" * 32).picture(made) is None  # another image is there now
 
 
 def test_what_is_not_as_it_should_be_is_left_out() -> None:

@@ -94,6 +94,8 @@ class Advice:
     """An image of each examined class that is near its mean."""
     hard: tuple[HardImage, ...] = ()
     """Images of the update that are taken for another class or recognised only just; no suspect is among them."""
+    taken: tuple[ConfusedPair, ...] = ()
+    """Confused pairs that are not in `confused`, since their classes look like one."""
 
     def of_kind(self, kind: Kind) -> list[Suspect]:
         """Return the suspects of a kind."""
@@ -153,6 +155,7 @@ def _without_pairs(advice: Advice) -> Advice:
             one for one in advice.suspects if one.kind != "wrong class" or {one.label, one.other} not in pairs
         ),
         confused=tuple(one for one in advice.confused if {one.label, one.other} not in pairs),
+        taken=tuple(one for one in advice.confused if {one.label, one.other} in pairs),
         needed=tuple(one for one in advice.needed if one.label not in paired),
     )
 

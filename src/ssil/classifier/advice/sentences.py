@@ -1,9 +1,8 @@
 """Advice in plain words: what is odd, and what to do about it."""
 
-from collections.abc import Iterator
 from typing import Any
 
-from ssil.classifier.advice.advise import KINDS, Advice, AlikePair, Kind, NeededImages, Suspect
+from ssil.classifier.advice.advise import FEW, Advice, AlikePair, Kind, NeededImages, Suspect
 from ssil.classifier.advice.confusions import ConfusedPair
 
 TITLES: dict[Kind, str] = {
@@ -18,7 +17,8 @@ TITLES: dict[Kind, str] = {
 ONE: dict[Kind, str] = {
     "same": "Decide which class is right, and delete the file in the other one.",
     "nearly same": "Decide which class is right, and delete the file in the other one.",
-    "wrong class": "Move it if it is in the wrong folder; leave it if it is right.",
+    "wrong class": "Move it if it is in the wrong folder; leave it if it is right; delete it if it shows neither of "
+    "the two, or several things.",
     "blurred": "Take it again, or delete it.",
     "dark": "Take it again with more light, or delete it.",
     "far": "Keep it if it shows what it should; delete it if not.",
@@ -27,12 +27,22 @@ ONE: dict[Kind, str] = {
 SEVERAL: dict[Kind, str] = {
     "same": "Decide for each which class is right, and delete the file in the other one.",
     "nearly same": "Decide for each which class is right, and delete the file in the other one.",
-    "wrong class": "Move those that are in the wrong folder; leave those that are right.",
+    "wrong class": "Move those that are in the wrong folder; leave those that are right; delete those that show "
+    "neither of the two, or several things.",
     "blurred": "Take them again, or delete them.",
     "dark": "Take them again with more light, or delete them.",
     "far": "Keep those that show what they should; delete the others.",
 }
 """What to do about several photos of a kind."""
+SHORT: dict[Kind, str] = {
+    "same": "delete the wrong one of the two",
+    "nearly same": "delete the wrong one of the two",
+    "wrong class": "move it if so, leave it if right, delete it if it shows neither or several",
+    "blurred": "take it again, or delete it",
+    "dark": "take it again with more light, or delete it",
+    "far": "keep it if it shows its class, else delete it",
+}
+"""The same in few words, for each photo."""
 
 
 def photos(count: int) -> str:
@@ -55,16 +65,16 @@ def about_suspect(suspect: Suspect) -> str:
     >>> from ssil.classifier.image_file import ImageFile
     >>> image = ImageFile.from_bytes("leek/3.jpg", b"")
     >>> about_suspect(Suspect("wrong class", image, "leek", "lime"))
-    'leek/3.jpg is in leek, but looks like lime: if it is, put it into a folder lime beside leek (make it if needed).'
+    'leek/3.jpg looks like lime: if it is, move it to lime (make the folder if needed); if it shows neither, delete it.'
     """
     name, label, other = suspect.image.name, suspect.label, suspect.other
     placed = placed_name(name, label)
     twin = placed_name(suspect.twin.name, other) if suspect.twin else f"a photo that was learnt as {other}"
-    move = f"put it into a folder {other} beside {label} (make it if needed)"
+    move = f"move it to {folder_beside(name, label, other)} (make the folder if needed)"
     sentences: dict[Kind, str] = {
         "same": f"{placed} is the same photo as {twin}: delete the wrong one.",
         "nearly same": f"{placed} is nearly the same photo as {twin}: delete the wrong one.",
-        "wrong class": f"{name} is in {label}, but looks like {other}: if it is, {move}.",
+        "wrong class": f"{placed} looks like {other}: if it is, {move}; if it shows neither, delete it.",
         "blurred": f"{name} is blurred: take it again, or delete it.",
         "dark": f"{name} is very dark: take it again with more light, or delete it.",
         "far": f"{name} looks unlike the other photos of {label}: keep it only if it shows {label}.",
@@ -79,6 +89,16 @@ def placed_name(name: str, label: str) -> str:
     ('leek/3.jpg', '3.jpg (in leek)')
     """
     return name if label in name.split("/")[:-1] else f"{name} (in {label})"
+
+
+def folder_beside(name: str, label: str, other: str) -> str:
+    """Return where the folder of another class is, or should be, for a file in the folder of its own class.
+
+    >>> folder_beside("week-2/leek/3.jpg", "leek", "lime"), folder_beside("3.jpg", "leek", "lime")
+    ('week-2/lime', 'a folder lime')
+    """
+    folders = name.split("/")[:-1]
+    return "/".join([*folders[:-1], other]) if folders[-1:] == [label] else f"a folder {other}"
 
 
 def about_alike(pair: AlikePair) -> str:
@@ -114,14 +134,9 @@ def about_confused(pair: ConfusedPair) -> str:
     return f"{pair.label} was taken for {pair.other}: {pair.wrong} of {pair.total}"
 
 
-def next_steps(advice: Advice) -> Iterator[str]:
-    """Yield what would help, the most important first, one sentence each."""
-    yield from (about_alike(pair) for pair in advice.alike if pair.spelling)
-    for kind in KINDS:
-        if count := len(advice.of_kind(kind)):
-            yield f"{photos(count)} {'are' if count > 1 else 'is'} {TITLES[kind]}. {task(kind, count)}"
-    yield from (about_alike(pair) for pair in advice.alike if not pair.spelling)
-    yield from map(about_needed, advice.needed)
+def often_confused(advice: Advice) -> list[ConfusedPair]:
+    """Return the confused pairs without those of which a single image of many was taken for the other class."""
+    return [pair for pair in advice.confused if pair.wrong > 1 or pair.total <= FEW]
 
 
 def advice_facts(advice: Advice) -> dict[str, Any]:

@@ -39,11 +39,13 @@ class Thumbnails:
 
 
 def _encoded(image: ImageFile) -> str:
-    """Return the centre of an image as a JPEG in base 64; an empty text if it can't be read."""
-    pixels = np.empty((SIDE, SIDE, 3), np.uint8)
+    """Return a small copy of a whole image as a JPEG in base 64; an empty text if it can't be read."""
     try:
         data = image.read()
-        view(data, centre_box(*measure(data), fraction=1.0), pixels)
+        width, height = measure(data)
+        across, down = (max(1, round(SIDE * side / max(width, height))) for side in (width, height))
+        pixels = np.empty((down, across, 3), np.uint8)
+        view(data, centre_box(width, height, fraction=None), pixels)
     except (OSError, UnreadableError):
         return ""
     return b64encode(simplejpeg.encode_jpeg(pixels, QUALITY, colorsubsampling="420")).decode()
