@@ -49,7 +49,11 @@ def test_the_readmes_first_stream(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     ("document", "name", "said"),
     [
         ("docs/freezing.md", "commands", ["mine, version 1 of 1: 10 classes"]),
-        ("docs/advice.md", "commands", ["photos/2/copy.png = photos/1/000020.png", "wrong class: photos/2/moved.png (like 0)"]),
+        (
+            "docs/advice.md",
+            "commands",
+            ["photos/2/copy.png = photos/1/000020.png", "wrong class: photos/2/moved.png (like 0)"],
+        ),
         ("docs/closed-form.md", "commands", ["runs/closed/ranpac", "runs/closed/slda"]),
         (
             "docs/weights.md",
