@@ -1,6 +1,8 @@
 """Updates with a frozen backbone: features are computed once, kept with their images, and trained on in their place."""
 
 import json
+import os
+import subprocess
 import sys
 from collections.abc import Iterator
 from io import BytesIO
@@ -209,3 +211,29 @@ def test_from_the_command_line(hub: str, tmp_path: Path, capsys: pytest.CaptureF
     assert {one["class"] for one in json.loads(capsys.readouterr().out)["classes"]} == {"ant", "bee", "cat"}
     assert main(["inspect", model, "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["settings"]["freeze"] is True
+
+
+MEMORY = """
+from pathlib import Path
+from ssil.classifier.classifier_settings import make_settings
+from ssil.classifier.feature_extraction import trained_network
+from ssil.classifier.publish_update import first_settings
+from tiny_classifiers import labelled_images
+
+options, weights = first_settings({}, None)
+network = trained_network(make_settings(options), None, weights)
+images = [image for image, _ in labelled_images(["ant", "bee"], count=100)]
+resident = lambda: int(Path("/proc/self/statm").read_text().split()[1]) * 4096 / 1e6
+network.with_features([images[:20]])
+before = resident()
+kept = network.with_features([images])
+print(resident() - before)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_features_of_many_images_need_no_more_memory_than_those_of_few() -> None:
+    """Each image took 2 MB that was never used again, as its features lay between the batches' memory."""
+    places = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    found = subprocess.run([sys.executable, "-c", MEMORY], capture_output=True, text=True, check=True, env=places)
+    assert float(found.stdout) < 150, "MB for 200 images"
