@@ -83,7 +83,7 @@ class Stream(NamedTuple):
 
 def settings(**given: object) -> ClassifierSettings:
     """The settings of a classifier on frozen features of `WEIGHTS`."""
-    return make_settings(with_weights_settings({"freeze": True, **given}, WEIGHTS))
+    return make_settings(with_weights_settings({"freeze": True, "views": DEFAULT_VIEWS, **given}, WEIGHTS))
 
 
 def extract(folder: str, out: Path, views: int) -> None:
