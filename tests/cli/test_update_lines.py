@@ -65,9 +65,10 @@ def test_classes_that_lost_more_than_one_photo_are_named(report: UpdateReport) -
 def test_photos_that_looked_wrong_before_are_told_again_with_the_command(report: UpdateReport, tmp_path: Path) -> None:
     earlier = tuple(EarlierSuspect(0, f"w/ant/{at}.jpg", "Look at it.") for at in range(9))
     history = ({**report.entry, "images": str(tmp_path), "parent": None}, {**report.entry, "images": "w2", "parent": 1})
-    *_, line, when, command = update_lines(replace(report, earlier=earlier, history=history, folder="m"))
+    *_, line, cure, when, command = update_lines(replace(report, earlier=earlier, history=history, folder="m"))
     assert line.startswith("  9 photos of earlier updates still look wrong: w/ant/0.jpg")
     assert len(line) <= 80
+    assert cure == "    mend them too, or leave them if they are right"
     assert when == "when you have mended the folders, learn them again:"
     assert command == f"  mv m m-old && ssil learn m {tmp_path} && ssil learn m w2"
 
@@ -121,8 +122,8 @@ def test_advice_takes_few_narrow_lines(report: UpdateReport, tmp_path: Path) -> 
     quiet = replace(advice, suspects=(), confused=(), alike=())
     assert [*help_lines(replace(full, advice=quiet))][1:] == [
         "  add photos of garlic (has 8), kiwi (3 of 8 right)",
-        "    into a folder of that name inside the next folder you learn; all other",
-        "    classes have 10 photos or more, and 60 of 100 right or more",
+        "    into a folder of that name inside the next folder you learn; these have",
+        "    fewer than 10 photos, or fewer than 60 of 100 right",
     ]
     assert [*help_lines(replace(full, advice=replace(quiet, needed=())))] == []
 

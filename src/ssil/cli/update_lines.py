@@ -135,7 +135,8 @@ def _help(report: "UpdateReport") -> Iterator[list[str]]:
             yield [*listed(f"  {photos(len(found))} {TITLES[kind]}: ", [*map(_short, found)]), f"    {SHORT[kind]}"]
     if earlier := [one.image for one in report.earlier]:
         still = "still looks wrong" if len(earlier) == 1 else "still look wrong"
-        yield listed(f"  {photos(len(earlier))} of earlier updates {still}: ", earlier)
+        line = listed(f"  {photos(len(earlier))} of earlier updates {still}: ", earlier)
+        yield [*line, "    mend them too, or leave them if they are right"]
     if advice:
         yield from _classes_to_improve(advice.needed, often_confused(advice))
 
@@ -155,8 +156,8 @@ def _classes_to_improve(needed: Sequence["NeededImages"], confused: Sequence["Co
     if needed:
         yield listed("  add photos of ", [reason(one) for one in needed])
         yield [
-            "    into a folder of that name inside the next folder you learn; all other",
-            f"    classes have {FEW} photos or more, and {100 * WEAK:.0f} of 100 right or more",
+            "    into a folder of that name inside the next folder you learn; these have",
+            f"    fewer than {FEW} photos, or fewer than {100 * WEAK:.0f} of 100 right",
         ]
     if pairs := [f"{pair.label} for {pair.other} ({pair.wrong} of {pair.total})" for pair in confused]:
         yield listed("  taken for another: ", pairs)
