@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from ssil.classifier.near_duplicates import class_groups, components, draw_groups, threshold, thumbnail_vectors
+from ssil.classifier.near_duplicates import FEW, class_groups, components, draw_groups, threshold, thumbnail_vectors
 from tiny_classifiers import labelled_images
 
 
@@ -65,13 +65,11 @@ def test_a_class_under_two_names_does_not_raise_the_threshold() -> None:
     assert threshold(vectors, few) > expected
 
 
-def test_an_earlier_threshold_is_kept_while_about_the_same_share_is_below_it() -> None:
+def test_an_earlier_threshold_is_kept_unless_there_were_too_few_images_to_find_it() -> None:
     vectors, labels = random_vectors(600, 4), torch.arange(600) % 3
-    low, middle, high, far = (threshold(vectors, labels, share) for share in (0.925, 0.95, 0.975, 0.9))
-    assert threshold(vectors, labels, earlier=low) == low
-    assert threshold(vectors, labels, earlier=high) == high
-    assert threshold(vectors, labels, earlier=far) == middle
-    assert threshold(vectors, labels, earlier=1.5) == middle
+    assert threshold(vectors, labels, earlier=0.7) == 0.7
+    alone = threshold(vectors[: FEW - 1], labels[: FEW - 1])
+    assert threshold(vectors, labels, earlier=alone) == threshold(vectors, labels) != alone
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -28,8 +28,6 @@ UNCOMPARED, FEW = 0.9, 50
 DOUBLED, MIN_DOUBLED = 0.3, 5
 """Two classes are one under two names if the nearest of all images is in the other one for so large a share of both
 classes' images (a half by chance; at most 0.21 in clothing and 0.08 in groceries), and each has so many."""
-KEPT = 0.03
-"""The threshold of the version before is kept while its share differs from the wanted one by no more than this."""
 STEPS = 4
 """In so many equal steps the threshold rises to 1 for a class whose images are all alike."""
 THUMBNAIL = 16
@@ -58,8 +56,8 @@ def thumbnail_vectors(images: Sequence[ImageFile], channels: int) -> Tensor:
 def threshold(vectors: Tensor, labels: Tensor, share: float = SHARE, earlier: float | None = None) -> float:
     """Return the cosine above which two images of a class are alike, for vectors (N, width) of several classes.
 
-    An earlier threshold is kept as long as about the same share of the images is below it: the accuracy that was told
-    of a version then hardly changes when the next one is measured.
+    An earlier threshold that was found so is kept: the accuracy that was told of a version, and of each class, then
+    hardly changes when the next one is measured.
 
     For at most `COMPARED` images, spread over all, the cosine with the nearest image of another class is found among at
     most `OTHERS`; for a `share` of them it is not above the threshold. With a share above 1 no two images are alike.
@@ -68,14 +66,14 @@ def threshold(vectors: Tensor, labels: Tensor, share: float = SHARE, earlier: fl
     """
     if share > 1:
         return 2.0
+    if earlier not in (None, UNCOMPARED):
+        return earlier
     if len(labels) < FEW or bool((labels == labels[0]).all()):
         return UNCOMPARED
     some, others = (_spread(len(labels), most) for most in (COMPARED, OTHERS))
     cosines = vectors[some] @ vectors[others].T
     things = _merged(cosines.masked_fill(some[:, None] == others, -1.0).argmax(1), labels[some], labels[others])
     nearest = cosines.masked_fill(things[labels[some], None] == things[labels[others]], -1.0).amax(1)
-    if earlier is not None and abs(float((nearest <= earlier).double().mean()) - share) <= KEPT:
-        return earlier
     return float(torch.quantile(nearest.double(), share))
 
 
