@@ -82,6 +82,18 @@ def test_a_cancelled_update_changes_nothing(jobs: LearningJobs) -> None:
     assert len([*jobs.staging]) == 12
 
 
+def test_an_update_can_be_cancelled_where_the_server_ignores_interrupts(jobs: LearningJobs) -> None:
+    """As one does that a shell has started with `&`; its processes inherit that."""
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        job = jobs.start()
+    finally:
+        signal.signal(signal.SIGINT, before)
+    job.cancel()
+    assert waited(jobs, job) == "cancelled"
+    assert names(jobs) == [*FIRST]
+
+
 def test_a_killed_update_changes_nothing_and_can_be_repeated(jobs: LearningJobs) -> None:
     job = jobs.start()
     kill(jobs)

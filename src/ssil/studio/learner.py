@@ -34,7 +34,7 @@ CANCELLED = "the update was cancelled; the model is as it was, and your photos a
 
 
 class ProgressLog:
-    """Appends progress to a job's log, a few times per second at most."""
+    """Appends progress to a job's log, a few times per second at most; raises KeyboardInterrupt if it is cancelled."""
 
     def __init__(self, job: Job) -> None:
         self.job, self._last, self._epochs = job, 0.0, 0
@@ -52,6 +52,8 @@ class ProgressLog:
         self._note("learning", report.done)
 
     def _note(self, stage: str, done: float) -> None:
+        if (self.job.folder / CANCEL).exists():
+            raise KeyboardInterrupt  # also if a library has swallowed the signal
         if time.monotonic() - self._last >= SECONDS or done >= 1:
             self._last = time.monotonic()
             self.job.append("progress", stage=stage, done=round(done, 4))
@@ -190,5 +192,6 @@ def _numbers(result: tuple[int, int] | None) -> dict[str, Any] | None:
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell that starts a server with & ignores it
     _model, _folder, _max_drop, *_trusted = sys.argv[1:]
     learn(Path(_model), Job(int(Path(_folder).name), Path(_folder)), float(_max_drop), _trusted)
