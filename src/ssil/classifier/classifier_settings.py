@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import Field
 
 from ssil.core.errors import UserError
-from ssil.core.network_input import GREY_MEAN, GREY_STD, NetworkInput
+from ssil.core.network_input import GREY_MEAN, GREY_STD, VIEW_SCALE, NetworkInput
 from ssil.core.plugins import short_name
 from ssil.core.settings import NotNegative, Positive, Rate, Settings, setting, validated
 from ssil.data.image_index import Preprocessing
@@ -24,7 +24,7 @@ Tuned = Literal["last", "all"]
 """What of the network is trained: its last stage and the head, or everything."""
 
 DEFAULT_WEIGHTS, DEFAULT_METHOD, DEFAULT_VIEWS = "efficientnet_lite0", "slda", 2
-"""What a new classifier uses if the user names no weights: frozen, with this method; docs/adr/0008 and 0015 say why."""
+"""What a new classifier uses if the user names no weights: frozen, with this method; docs/adr/0009 and 0015 say why."""
 
 
 class ClassifierSettings(Settings):
@@ -66,7 +66,7 @@ class ClassifierSettings(Settings):
         colour = Preprocessing(self.image_size, 3, "auto", self.flip)
         grey = Preprocessing(self.image_size, 1, "auto", self.flip, GREY_MEAN, GREY_STD)
         seen = (grey if self.grey else colour).for_weights(self.input).resolved()
-        return replace(seen, size=self.views * seen.size)
+        return replace(seen, size=VIEW_SCALE * seen.size) if self.views > 1 else seen
 
     def described(self) -> str:
         """Return method, network and input as one line.

@@ -16,6 +16,8 @@ MIN_CROP_SIZE = 128
 """From this size on, images are photographs, of which training sees random crops."""
 CENTRE = 224 / 256
 """The fraction of the short side in a test view of a photograph: as if resized to 256 and cropped to 224."""
+VIEW_SCALE = 2
+"""Where two views of an image are seen, it is this many times as large, by side, as each of them."""
 
 
 class NetworkInput(Settings):

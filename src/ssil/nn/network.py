@@ -17,7 +17,7 @@ from ssil.nn.initialization import initialise
 from ssil.nn.pretrained import Pretrained, load_backbone
 from ssil.nn.resnet import Backbone, ConvNorm, Norm
 from ssil.nn.strided_convolutions import replace_unsafe_convolutions
-from ssil.nn.views import VIEWS, WholeAndCentre
+from ssil.nn.views import WholeAndCentre
 
 
 class Output(NamedTuple):
@@ -161,7 +161,7 @@ def build(
     refuse_unset(body)
     if init:
         load_backbone(body, init)
-    body = WholeAndCentre(body) if views == VIEWS else body
+    body = WholeAndCentre(body) if views > 1 else body
     network = Network(Branches(body, branching) if branching else body, head(body.width))
     network.fixed = tuple(name for name, own in network.named_parameters() if not own.requires_grad)
     network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]  # the stubs lack this argument

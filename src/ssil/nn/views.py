@@ -4,10 +4,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from ssil.core.network_input import VIEW_SCALE
 from ssil.nn.resnet import Backbone
-
-VIEWS = 2
-"""An image is this many times as large, by side, as each of its views."""
 
 
 class WholeAndCentre(Backbone):
@@ -23,7 +21,7 @@ class WholeAndCentre(Backbone):
 
     def forward(self, images: Tensor) -> tuple[Tensor, tuple[Tensor, ...]]:
         """Return the mean features (B, width), and no stage maps."""
-        both = torch.cat([F.avg_pool2d(images, VIEWS), middle(images)])
+        both = torch.cat([F.avg_pool2d(images, VIEW_SCALE), middle(images)])
         whole, centre = self.backbone(both)[0].chunk(2)
         return (whole + centre) / 2, ()
 
@@ -35,6 +33,6 @@ def middle(images: Tensor) -> Tensor:
     tensor([[ 5,  6],
             [ 9, 10]])
     """
-    height, width = (side // VIEWS for side in images.shape[2:])
+    height, width = (side // VIEW_SCALE for side in images.shape[2:])
     top, left = height // 2, width // 2
     return images[:, :, top : top + height, left : left + width]
