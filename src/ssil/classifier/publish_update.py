@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from ssil.classifier.advice.advise import advise
+from ssil.classifier.advice.advise import Advice, advise
 from ssil.classifier.advice.earlier_suspects import earlier_suspects, suspects_to_remember
 from ssil.classifier.classifier_settings import (
     ClassifierSettings,
@@ -15,12 +15,13 @@ from ssil.classifier.classifier_settings import (
     with_start_settings,
     with_weights_settings,
 )
-from ssil.classifier.examination import Examination, examine, folder_to_judge_by
+from ssil.classifier.examination import Examination, TestFolder, examine, folder_to_judge_by
 from ssil.classifier.feature_extraction import trained_network
 from ssil.classifier.holdout import accuracy_drops
 from ssil.classifier.image_file import LabelledImages
 from ssil.classifier.images import check_classes, load_images
 from ssil.classifier.model_directory import ModelDirectory, ModelVersion
+from ssil.classifier.prediction import Classifier
 from ssil.classifier.update import Update, changed_settings, update
 from ssil.classifier.update_report import UpdateReport
 from ssil.core.errors import RefusedError, UserError
@@ -112,58 +113,90 @@ def publish_update(
         UserError: The settings or the images are not valid.
         RefusedUpdateError: A limit is exceeded.
     """
-    if minutes is not None and not 0 < minutes < math.inf:
-        raise UserError(f"minutes: {minutes} is no time to train; give a number above 0")
+    _refuse_contradictions(given, minutes)
     began = time.monotonic() if began is None else began
-    if "memory" in given and given.get("memory_mb") is not None:
-        raise UserError("memory: give a number of images or of megabytes, not both")
     directory = ModelDirectory(folder, [*trusted, *(str(given.get(kind)) for kind in ("method", "backbone"))])
     weights, asked = None, [*given, *(["minutes"] if minutes else [])]
     if not directory.exists:
         given, weights = first_settings(given, init, scratch=scratch)
         _refuse_training_settings(make_settings(given), asked)
         _check_settings(make_settings(given), weights)
-    folder_of_tests = folder_to_judge_by(folder, test)
-    arrived, remarks = load_images(images, on_progress)
-    if folder_of_tests:
-        arrived, tested = folder_of_tests.without_tested(arrived)
-        remarks += (*tested, *folder_of_tests.remarks)
+    tests = folder_to_judge_by(folder, test)
+    arrived, remarks = _arrived_images(images, tests, on_progress)
     with directory.locked():
         before = directory.load() if directory.exists else None
         if before and (init or scratch):
-            raise UserError(
-                f"{'init' if init else 'scratch'}: the model has learnt already; first weights are for a new one"
-            )
-        remarks += check_classes(arrived, remarks, before.classifier.classes.names if before else ())
-        settings = changed_settings(before.classifier.settings, given) if before else make_settings(given)
+            named = "init" if init else "scratch"
+            raise UserError(f"{named}: the model has learnt already; first weights are for a new one")
+        known = before.classifier if before else None
+        remarks += check_classes(arrived, remarks, known.classes.names if known else ())
+        settings = changed_settings(known.settings, given) if known else make_settings(given)
         _refuse_training_settings(settings, asked)
         started = time.monotonic()
         left = None if minutes is None else max(0.0, minutes - (started - began) / 60)
-        result = update(before.classifier if before else None, settings, arrived, observer, weights, left)
-        advice = advise(before.classifier if before else None, result)
-        judged, facts = result, _history_facts(images, arrived, result, time.monotonic() - started)
-        if folder_of_tests:
-            examined = examine(folder_of_tests, before.classifier if before else None, result.classifier)
-            judged = judged_by(result, examined)
-            facts["test"] = examined.facts(result.known_classes, result.classifier.classes.names)
-        facts["suspects"] = suspects_to_remember(advice)
-        past = before.history if before else ()
-        report = UpdateReport(
-            folder.resolve().name,
-            result.classifier,
-            (*past, facts),
-            result.after,
-            result.before,
-            advice=advice,
-            remarks=remarks,
-            folder=str(folder),
-            earlier=tuple(earlier_suspects(past, result.classifier, arrived)),
-        )
+        result = update(known, settings, arrived, observer, weights, left)
+        advice = advise(known, result)
+        facts = _history_facts(images, arrived, result, time.monotonic() - started)
+        judged, tested = _judged(known, result, tests)
+        facts |= tested | {"suspects": suspects_to_remember(advice)}
+        report = _report(folder, before, arrived, result, facts, advice, remarks)
         if before and (reason := _excess(judged, limits or Limits())):
             directory.keep_candidate(before, result.classifier, **facts, refused=reason)
             raise RefusedUpdateError.of(reason, folder, report)
         version = directory.publish_change(before, result.classifier, **facts)
     return PublishedUpdate(version, result, remarks, report.published(version))
+
+
+def _refuse_contradictions(given: Mapping[str, Any], minutes: float | None) -> None:
+    """Raise UserError if the time is no time, or the memory is given in two units."""
+    if minutes is not None and not 0 < minutes < math.inf:
+        raise UserError(f"minutes: {minutes} is no time to train; give a number above 0")
+    if "memory" in given and given.get("memory_mb") is not None:
+        raise UserError("memory: give a number of images or of megabytes, not both")
+
+
+def _arrived_images(
+    images: str, tests: TestFolder | None, on_progress: ProgressCallback | None
+) -> tuple[LabelledImages, tuple[Remark, ...]]:
+    """Return the images to learn, without those of the test folder, and remarks on those left out."""
+    arrived, remarks = load_images(images, on_progress)
+    if not tests:
+        return arrived, remarks
+    arrived, left_out = tests.without_tested(arrived)
+    return arrived, (*remarks, *left_out, *tests.remarks)
+
+
+def _judged(known: Classifier | None, result: Update, tests: TestFolder | None) -> tuple[Update, dict[str, Any]]:
+    """Return the update with the results by which it is judged, and what the history keeps of the test folder."""
+    if not tests:
+        return result, {}
+    examined = examine(tests, known, result.classifier)
+    facts = examined.facts(result.known_classes, result.classifier.classes.names)
+    return judged_by(result, examined), {"test": facts}
+
+
+def _report(
+    folder: Path,
+    before: ModelVersion | None,
+    arrived: LabelledImages,
+    result: Update,
+    facts: Mapping[str, Any],
+    advice: Advice,
+    remarks: tuple[Remark, ...],
+) -> UpdateReport:
+    """Return the report of an update that is not published yet."""
+    past = before.history if before else ()
+    return UpdateReport(
+        folder.resolve().name,
+        result.classifier,
+        (*past, facts),
+        result.after,
+        result.before,
+        advice=advice,
+        remarks=remarks,
+        folder=str(folder),
+        earlier=tuple(earlier_suspects(past, result.classifier, arrived)),
+    )
 
 
 def first_settings(
