@@ -64,3 +64,11 @@ def test_without_spread_or_held_back_images_the_identity_is_taken() -> None:
     assert likeliest_shrinkage(one, one) == 1.0
     assert likeliest_shrinkage(sums(draw(9, 3, seed=0), torch.arange(9) % 2, 2), nothing) == 1.0
     assert torch.equal(shrunk(torch.zeros(2, 2), 0.5), torch.eye(2))
+
+
+def test_a_handful_of_images_with_many_features_has_a_shrinkage() -> None:
+    """All but five of the covariance's 1,280 eigenvalues are zero; PyTorch's eigh failed on such with two threads."""
+    features = draw(8, 1280, seed=3).abs().sqrt()
+    features /= features.norm(dim=1, keepdim=True)
+    kept, held = (sums(part, torch.arange(len(part)) % 2, 2) for part in (features[:6], features[6:]))
+    assert likeliest_shrinkage(kept, held) in SHRINKAGES

@@ -1,5 +1,6 @@
 """Shrinking a covariance matrix: towards the identity, by as much as held-back images ask for, or as FeCAM does."""
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -32,7 +33,8 @@ def likeliest_shrinkage(kept: Sums, held: Sums) -> float:
     if not held.images or not covariance.any():
         return 1.0
     centres = torch.where(kept.counts[:, None] > 0, kept.means, held.means)
-    variances, axes = torch.linalg.eigh(covariance)
+    # By NumPy: with several threads, PyTorch's own eigh may fail on the covariance of a few images (rank 5 of 1280).
+    variances, axes = (torch.from_numpy(part).to(covariance) for part in np.linalg.eigh(covariance.cpu().numpy()))
     spread = ((axes.T @ held.scatter_about(centres)) * axes.T).sum(1) / held.images
     variances = variances.clamp(min=0)
 
