@@ -58,6 +58,13 @@ def test_top1_with_the_task_known_is_averaged_over_the_tasks_and_missing_numbers
     assert [table.rows[row][0] for row, place in table.best if place == column] == ["er"]
 
 
+def test_the_column_is_left_out_where_no_variant_has_the_number_of_all_its_runs() -> None:
+    known, old = run("ft", seed=0), run("ft", (80, 50, 30), seed=1)
+    known.record.tasks[:] = [task.model_copy(update={"task_aware_top1": 50.0}) for task in known.record.tasks]
+    assert "task known" in headline(sections([known])[0]).header
+    assert "task known" not in headline(sections([known, old])[0]).header
+
+
 def test_several_streams_are_told_apart() -> None:
     found = sections([*RUNS, run("ft", sizes=(4, 1, 1)), run("ssil", (90, 80, 70), sizes=(4, 1, 1))])
     table = headlines(found)

@@ -75,8 +75,12 @@ def headline(section: Section) -> Table:
 
 
 def _known_columns(sections: Sequence[Section]) -> list[Column]:
-    """Return the columns; without task-aware accuracy where no record has it, as records of versions before 0.3."""
-    known = any(one.task_aware_top1 is not None for part in sections for v in part.variants for one in v.last)
+    """Return the columns; without task-aware accuracy where no variant has it of all its runs.
+
+    Records of versions before 0.3 do not have it.
+    """
+    variants = (variant for part in sections for variant in part.variants)
+    known = any(all(task.task_aware_top1 is not None for task in variant.last) for variant in variants)
     return [column for key, column in COLUMNS.items() if known or key != "task_aware_top1"]
 
 

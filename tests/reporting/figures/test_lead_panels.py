@@ -45,3 +45,9 @@ def test_all_panels_share_a_scale_that_shows_every_point(figure: Figure) -> None
 
 def test_the_legend_names_every_data_set(figure: Figure) -> None:
     assert [text.get_text() for text in figure.legends[0].get_texts()] == ["mine", "the paper: theirs"]
+
+
+def test_points_have_their_number_of_tasks_unless_all_have_one(figure: Figure) -> None:
+    assert [text.get_text() for text in panel(figure, "over FT").texts] == ["T=10", "T=5"]
+    alike = leads_by_memory({"mine": MEASURED["mine"][:2]}, PRINTED)
+    assert not any(text.get_text() for text in panel(alike, "over FT").texts)

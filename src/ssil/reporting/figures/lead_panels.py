@@ -34,9 +34,10 @@ Leads = Mapping[str, Sequence[Lead]]
 
 
 def leads_by_memory(measured: Leads, printed: Leads, columns: int = 4) -> Figure:
-    """Draw one panel per rival: filled markers for our runs, hollow grey ones for the paper's; ours have their T.
+    """Draw one panel per rival: filled markers for our runs, hollow grey ones for the paper's.
 
-    Several seeds give their mean with a bar of one standard deviation to each side.
+    Ours have their T, unless all have one. Several seeds give their mean with a bar of one standard deviation to each
+    side.
     """
     rivals = list(dict.fromkeys(lead.rival for leads in measured.values() for lead in leads))
     figure, grid = panel_grid(len(rivals), columns, 3.2, 2.9)
@@ -59,9 +60,10 @@ def _panel(axes: Axes, rival: str, measured: Leads, printed: Leads) -> None:
         own = [lead for lead in leads if lead.rival == rival]
         shares, means = [lead.memory_share for lead in own], [estimate(lead.points).mean for lead in own]
         axes.plot(shares, means, marker, color=PRINTED, markerfacecolor="none", markersize=5)
+    several = len({lead.tasks for leads in measured.values() for lead in leads}) > 1
     for (marker, colour), leads in zip(_styles(), measured.values(), strict=False):
         for lead in (lead for lead in leads if lead.rival == rival):
-            _draw(axes, lead, marker, colour)
+            _draw(axes, lead, marker, colour, f"T={lead.tasks}" if several else "")
     axes.axhline(0, color="#333333", linewidth=1)
     axes.set_xscale("log")
     axes.xaxis.set_major_locator(FixedLocator(TICKS))
@@ -71,12 +73,11 @@ def _panel(axes: Axes, rival: str, measured: Leads, printed: Leads) -> None:
     panel_title(axes, f"over {rival}")
 
 
-def _draw(axes: Axes, lead: Lead, marker: str, colour: str) -> None:
-    """Draw one of our leads with its T."""
+def _draw(axes: Axes, lead: Lead, marker: str, colour: str, text: str) -> None:
+    """Draw one of our leads with a text beside it."""
     found = estimate(lead.points)
     bar = found.deviation if len(lead.points) > 1 else None
     axes.errorbar(lead.memory_share, found.mean, bar, fmt=marker, color=colour, markersize=6, capsize=2, zorder=3)
-    text = f"T={lead.tasks}"
     axes.annotate(text, (lead.memory_share, found.mean), (5, 4), textcoords="offset points", size=7, color=colour)
 
 
