@@ -44,4 +44,4 @@ def test_presets_with_the_paper_s_proportions_are_drawn_together() -> None:
     found = all_measured_leads(_evidence("SS-IL", "EEIL"))
     assert next(iter(found)) == "CIFAR-100, 500 images a class"
     assert "1,000 Chinese characters" in found
-    assert find_preset("cifar100").title not in found  # its budgets are not in the paper's proportions
+    assert find_preset("imagenet").title not in found  # its numbers are the paper's

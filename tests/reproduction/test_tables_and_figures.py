@@ -13,7 +13,7 @@ from ssil.reproduction.tables_and_figures import ITEMS, accuracy_table, cost_tab
 
 
 def _evidence(*lines: str) -> SimulatedEvidence:
-    return SimulatedEvidence(Path(), find_preset("cifar100"), (0, 1), {line: WORLD[line] for line in lines})
+    return SimulatedEvidence(Path(), find_preset("cifar100-full"), (0, 1), {line: WORLD[line] for line in lines})
 
 
 def test_every_table_and_figure_of_the_paper_is_there_once() -> None:
@@ -25,7 +25,7 @@ def test_every_table_and_figure_of_the_paper_is_there_once() -> None:
 
 def test_a_cell_is_ours_and_the_paper_s_and_the_best_of_ours_is_bold() -> None:
     table = accuracy_table(_evidence("SS-IL", "EEIL", "Joint"), ("EEIL", "SS-IL", "Joint"), [Condition()], 1)
-    assert table.header == ["method", "T = 10, 1,000 in all"]
+    assert table.header == ["method", "T = 10, 400 in all"]
     assert table.rows[1] == ["SS-IL", "71.0 ± 0.0 / 64.5"]
     assert table.best == {(1, 1)}
 
@@ -61,5 +61,5 @@ def test_without_runs_a_figure_is_missing(name: str) -> None:
 def test_the_costs_of_a_table() -> None:
     table = cost_table(_evidence("SS-IL"), ("EEIL", "SS-IL"), [Condition(), Condition(20)])
     row = ["SS-IL", "1,000", "-", "5"]  # ten tasks; these records don't count gradient steps
-    assert table.rows == [[column, *row] for column in ("base-fixed-t10-10", "base-fixed-t20-10")]
+    assert table.rows == [[column, *row] for column in ("base-fixed-t10-4", "base-fixed-t20-4")]
     assert not cost_table(_evidence("Joint"), ("SS-IL", "Joint"), [Condition()]).rows

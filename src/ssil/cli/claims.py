@@ -29,16 +29,16 @@ claims.md and claims.csv; with --claims or --quick to files of their own, such
 as claims-13-14.csv. Numbers marked "beside" do not count. SS is the separated
 softmax, T the number of tasks, t one of them.
 
-Presets for --data: glyphs (synthetic, needs no download), cifar100,
-cifar100-uneven, omniglot; with every method on the same part of its own
-schedule cifar100-full, cifar100-full-20, characters, omniglot-scaled; at the
-paper's scale imagenet, landmark-v2-1k, landmark-v2-10k; or a file of your own,
-like those in src/ssil/reproduction/preset_files/.
+Presets for --data, with every method on the same part of its own schedule:
+glyphs (synthetic, needs no download), cifar100-full, cifar100-full-20,
+characters, omniglot-scaled; at the paper's scale imagenet, landmark-v2-1k,
+landmark-v2-10k; or a file of your own, like those in
+src/ssil/reproduction/preset_files/.
 
 Examples:
   ssil claims --quick --jobs 2
   ssil claims --seeds 3 --jobs 2
-  ssil claims --data cifar100 --claims 2-8,13,14,21,22 --seeds 1 --dry-run""",
+  ssil claims --data cifar100-full --claims 2-8,13,14,21,22 --seeds 1 --dry-run""",
 )
 
 QUICK = "2-8,13,14,21,22"

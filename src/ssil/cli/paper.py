@@ -25,13 +25,13 @@ app = App(
     help_epilogue="""Without a name: the list of tables and figures, and how many runs each needs.
 
 A table's cells are "ours / the paper's". With --scale small, smaller data sets
-that a laptop can learn replace the paper's, with the same T: CIFAR-100 for
-ImageNet, CIFAR-100 with an uneven number of images per class for
-Landmark-v2-1K, Omniglot's first 1,000 classes for Landmark-v2-10K (see
-docs/paper.md). Finished runs are not repeated; tables and figures are made
-from the finished runs, even if some are missing. --dry-run also prints what
-each method's training costs: images, gradient steps, seconds, and how its
-images compare with SS-IL's here and in the paper.
+that a laptop can learn replace the paper's, with the same T, and every method
+trains for the same part of its own schedule: CIFAR-100 for ImageNet, 1,000
+printed characters for Landmark-v2-1K, 1,000 handwritten ones (Omniglot) for
+Landmark-v2-10K (see docs/paper.md). Finished runs are not repeated; tables and
+figures are made from the finished runs, even if some are missing. --dry-run
+also prints what each method's training costs: images, gradient steps, seconds,
+and how its images compare with SS-IL's here and in the paper.
 
 With --profile, --epoch-scale or --equal-images, runs and tables go to a folder
 of their own beside the preset's.
@@ -46,7 +46,7 @@ Examples:
   ssil paper all --data glyphs --read-only""",
 )
 
-SMALL = {"imagenet": "cifar100", "landmark-v2-1k": "cifar100-uneven", "landmark-v2-10k": "omniglot"}
+SMALL = {"imagenet": "cifar100-full", "landmark-v2-1k": "characters", "landmark-v2-10k": "omniglot-scaled"}
 
 
 @app.default
