@@ -7,6 +7,7 @@ from typing import NoReturn
 
 import pytest
 
+from full_disk import file_size_limit
 from ssil.core import files
 from ssil.core.errors import UserError
 from ssil.core.files import (
@@ -116,6 +117,15 @@ def test_only_regular_files_are_replaced_appended_to_and_read(tmp_path: Path) ->
         with pytest.raises(OSError, match=name):
             read_file(tmp_path / name)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["link", "pipe"]
+
+
+def test_a_line_that_has_no_room_is_not_written_in_part(tmp_path: Path) -> None:
+    append_line(tmp_path / "log", "first")
+    with file_size_limit(10), pytest.raises(OSError, match="too large"):
+        append_line(tmp_path / "log", "second")
+    assert (tmp_path / "log").read_text() == "first\n"
+    append_line(tmp_path / "log", "third, ü")
+    assert (tmp_path / "log").read_text() == "first\nthird, ü\n"
 
 
 def test_a_lock_with_content_is_somebody_elses(tmp_path: Path) -> None:

@@ -129,9 +129,15 @@ def _open_without_waiting(path: str, flags: int) -> int:
 
 
 def append_line(path: Path, line: str) -> None:
-    """Append a line to a text file."""
-    with open(path, "a", encoding="utf-8", opener=_open_regular) as file:
-        file.write(line + "\n")
+    """Append a line to a text file; raise OSError, with the file as it was, if the disk has no room for all of it."""
+    with open(path, "ab", buffering=0, opener=_open_regular) as file:
+        size, left = file.tell(), f"{line}\n".encode()
+        try:
+            while left:
+                left = left[file.write(left) :]
+        except OSError:
+            file.truncate(size)
+            raise
 
 
 def write_atomic(path: Path, data: bytes) -> None:

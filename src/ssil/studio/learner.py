@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -47,7 +48,7 @@ class ProgressLog:
         """Note how much was learnt, and the loss of each epoch that has ended."""
         losses = epoch_losses(progress.losses)
         for number in range(self._epochs, len(losses)):
-            self.job.append("epoch", epoch=number + 1, loss=round(losses[number], 4))
+            self._append("epoch", epoch=number + 1, loss=round(losses[number], 4))
         self._epochs = len(losses)
         self._note("learning", report.done)
 
@@ -56,7 +57,12 @@ class ProgressLog:
             raise KeyboardInterrupt  # also if a library has swallowed the signal
         if time.monotonic() - self._last >= SECONDS or done >= 1:
             self._last = time.monotonic()
-            self.job.append("progress", stage=stage, done=round(done, 4))
+            self._append("progress", stage=stage, done=round(done, 4))
+
+    def _append(self, event: str, **facts: Any) -> None:
+        """Append to the log unless the disk is full: that is told when the model can't be written."""
+        with suppress(OSError):
+            self.job.append(event, **facts)
 
 
 def epoch_losses(losses: Mapping[str, Mapping[str, Sequence[float]]]) -> list[float]:
@@ -77,20 +83,20 @@ def learn(model: Path, job: Job, max_drop: float, trusted: Sequence[str]) -> Non
         try:
             report = _update(model, job, max_drop, trusted)
             write_json(job.folder / RESULT, _result(report))
-            job.append("done", version=report.number)
+            job.end("done", version=report.number)
         except RefusedUpdateError as error:
             write_json(job.folder / RESULT, _result(error.report))
-            job.append("refused", reason=error.report.refused)
+            job.end("refused", reason=error.report.refused)
     except KeyboardInterrupt:
-        job.append("cancelled", reason=CANCELLED)
+        job.end("cancelled", reason=CANCELLED)
     except UserError as error:
-        job.append("failed", reason=str(error))
+        job.end("failed", reason=str(error))
     except OSError as error:
-        job.append("failed", reason=f"{disk_problem(error)}; the model is as it was, and your photos are still here")
+        job.end("failed", reason=f"{disk_problem(error)}; the model is as it was, and your photos are still here")
         raise
     except BaseException as error:
         where = job.folder / OUTPUT
-        job.append("failed", reason=f"something unforeseen happened ({type(error).__name__}); see {where}")
+        job.end("failed", reason=f"something unforeseen happened ({type(error).__name__}); see {where}")
         raise
 
 

@@ -64,6 +64,14 @@ class Job(NamedTuple):
         """Append an event to the log."""
         append_line(self.folder / LOG, json.dumps({"event": event, "time": round(time.time(), 2), **facts}))
 
+    def end(self, event: str, **facts: Any) -> None:
+        """Append the last event to the log; if the disk has no room for it, write it in place of the others."""
+        try:
+            self.append(event, **facts)
+        except OSError:
+            os.truncate(self.folder / LOG, 0)
+            self.append(event, **facts)
+
     def events(self, after: int = 0) -> list[tuple[int, dict[str, Any]]]:
         """Return the events behind the first `after` ones, numbered from 1; a line that is half written is left out."""
         try:
