@@ -38,6 +38,11 @@ def test_a_column_that_is_not_complete_has_no_best_and_missing_cells_are_dashes(
         accuracy_table(_evidence(), ("EEIL", "SS-IL"), setting(), 5)
 
 
+def test_a_preset_that_stands_for_no_data_set_of_the_paper_has_our_numbers_alone() -> None:
+    evidence = SimulatedEvidence(Path(), find_preset("glyphs"), (0, 1), {"SS-IL": WORLD["SS-IL"]})
+    assert accuracy_table(evidence, ("EEIL", "SS-IL"), [Condition()], 1).rows == [["EEIL", "-"], ["SS-IL", "71.0 ± 0.0"]]
+
+
 def test_likely_misprints_are_marked() -> None:
     rows = replay_table(_evidence()).rows
     assert [row[0] for row in rows] == ["16", "32", "64"]

@@ -82,7 +82,7 @@ def foster(
 
 
 def class_weights(counts: Tensor, beta: float) -> Tensor:
-    """The weight of each class, 1 on average: (1 - beta) / (1 - beta^n) for n images, over the mean of all classes.
+    """Return the weight of each class, 1 on average: (1 - beta) / (1 - beta^n) for n images, over the mean of all classes.
 
     1 - beta^n over 1 - beta is the effective number of images (Cui et al., CVPR 2019). A class without images counts
     as if it had one.
@@ -100,5 +100,5 @@ def _expand(state: TaskState) -> None:
 
 
 def _shorter(schedule: Schedule, wanted: int | None) -> Schedule:
-    """The schedule of compression."""
+    """Return the schedule of compression: as the main phase's, with fewer epochs and no weight decay."""
     return replace(schedule, epochs=wanted or max(1, round(schedule.epochs * 3 / 4)), weight_decay=0.0).annealed()

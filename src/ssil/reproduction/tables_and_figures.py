@@ -47,7 +47,7 @@ class Item:
 def accuracy_table(evidence: Evidence, lines: Sequence[str], columns: Columns, k: int) -> Table:
     """Return average top-k accuracies: one row per line, one column per condition that has runs.
 
-    A cell is "ours / the paper's", the paper's number being that of the data set that the preset stands for.
+    A cell is "ours / the paper's", the paper's number being that of the data set that the preset stands for, if any.
     """
     columns = _with_runs(evidence, lines, columns)
     if not columns:
@@ -79,20 +79,24 @@ def _costs(evidence: Evidence, condition: Condition, line: str) -> list[str]:
 
 def _cell(evidence: Evidence, condition: Condition, line: str, k: int) -> str:
     ours = estimate(_averages(evidence, condition, line, k)).text() if evidence.has(condition, line) else NONE
-    return f"{ours} / {_printed(evidence.preset, condition, line, k)}"
+    return _beside_printed(ours, evidence.preset, condition, line, k)
 
 
 def _averages(evidence: Evidence, condition: Condition, line: str, k: int) -> list[float]:
     return list(map(partial(average, k=k), evidence.records(condition, line)))
 
 
-def _printed(preset: Preset, condition: Condition, line: str, k: int) -> str:
-    """Return a published number, with a question mark if it is likely a misprint."""
-    found = published().get((preset.stands_for or preset.name, condition, line))
-    if not found:
-        return NONE
+def _beside_printed(ours: str, preset: Preset, condition: Condition, line: str, k: int) -> str:
+    """Return "ours / the paper's", with a question mark if the latter is likely a misprint.
+
+    Ours stands alone if the preset stands for none of the paper's data sets.
+    """
+    dataset, numbers = preset.stands_for or preset.name, published()
+    if all(key[0] != dataset for key in numbers):
+        return ours
+    found = numbers.get((dataset, condition, line))
     doubt = "?" if (line, f"top{k}") in DOUBTFUL and condition.tasks == 10 else ""
-    return f"{found[k > 1]:.1f}{doubt}"
+    return f"{ours} / {f'{found[k > 1]:.1f}{doubt}' if found else NONE}"
 
 
 def _best(evidence: Evidence, lines: Sequence[str], columns: Columns, k: int) -> frozenset[tuple[int, int]]:
@@ -119,7 +123,7 @@ def replay_table(evidence: Evidence) -> Table:
 def _size_cell(evidence: Evidence, tasks: int, size: int, k: int) -> str:
     condition, line = Condition(tasks), REPLAY_SIZES[tasks][size]
     ours = _cell(evidence, condition, line, k).partition(" / ")[0]
-    return f"{ours} / {_printed(evidence.preset, condition, f'SS-IL, N_M = {size}', k)}"
+    return _beside_printed(ours, evidence.preset, condition, f"SS-IL, N_M = {size}", k)
 
 
 def settings_table(lines: Sequence[str]) -> Table:
