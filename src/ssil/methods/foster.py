@@ -82,7 +82,7 @@ def foster(
 
 
 def class_weights(counts: Tensor, beta: float) -> Tensor:
-    """Return the weight of each class, 1 on average: (1 - beta) / (1 - beta^n) for n images, over the mean of all classes.
+    """Return the weight of each class: (1 - beta) / (1 - beta^n) for n images, divided by its mean over all classes.
 
     1 - beta^n over 1 - beta is the effective number of images (Cui et al., CVPR 2019). A class without images counts
     as if it had one.
