@@ -11,7 +11,7 @@ import pytest
 from simulated_evidence import WORLD, Facts, SimulatedEvidence
 from ssil.benchmark.record import Record, Summary
 from ssil.benchmark.results import Run
-from ssil.cli.claims import COUNT, QUICK, _numbers
+from ssil.cli.claims import COUNT, QUICK, claim_numbers
 from ssil.reproduction.effects import RIVALS
 from ssil.reproduction.evidence import MissingError
 from ssil.reproduction.paper_claims import CLAIMS, Claim, Finding, check
@@ -269,7 +269,7 @@ def test_a_claim_asks_for_every_run_it_looks_at(claim: Claim) -> None:
 
 
 def test_the_core_claims_need_no_other_memory_or_stream() -> None:
-    core = _numbers(QUICK)
+    core = claim_numbers(QUICK)
     assert {need.condition for claim in CLAIMS if claim.number in core for need in claim.needs} == {Condition()}
     levels = {need.condition.level for claim in CLAIMS for need in claim.needs}
     assert levels == {LOW, MIDDLE, HIGH}

@@ -67,7 +67,7 @@ def claims(
     read_only: ReadOnly = False,
 ) -> None:
     """Check the paper's 22 claims: run what they need, and print which hold."""
-    numbers = _numbers(claims or (QUICK if quick else f"1-{COUNT}"))
+    numbers = claim_numbers(claims or (QUICK if quick else f"1-{COUNT}"))
     chosen_seeds = check_seeds((1 if quick else 3) if seeds is None else seeds)
     from ssil.cli.grid_display import run_missing  # brings torch
     from ssil.reproduction.evidence import Evidence, cells
@@ -91,10 +91,10 @@ def claims(
         raise SystemExit(1)
 
 
-def _numbers(text: str) -> set[int]:
+def claim_numbers(text: str) -> set[int]:
     """Return the numbers in a list of numbers and ranges.
 
-    >>> sorted(_numbers("1,4-6"))
+    >>> sorted(claim_numbers("1,4-6"))
     [1, 4, 5, 6]
     """
     try:
