@@ -1,11 +1,11 @@
 """The tables in docs/results, from their records: `python tools/result_tables.py` writes all of them anew.
 
 A mark stands above each table: `<!-- headline: FOLDER -->` (runs side by side), `<!-- table1: PRESET PART, 3 seeds -->`
-(a part of Table 1, such as top1 or cost) or `<!-- claims: PRESET 2-8,13, 3 seeds -->`; without seeds, seed 0 is read.
+(a table of the paper, as `ssil paper` names it; Table 1 has parts, such as top1 or cost) or
+`<!-- claims: PRESET 2-8,13, 3 seeds -->`. Without seeds, seed 0 is read.
 """
 
 import re
-from collections.abc import Callable
 from pathlib import Path
 
 from ssil.benchmark.results import find_runs
@@ -19,21 +19,27 @@ from ssil.reproduction.tables_and_figures import ITEMS
 
 ROOT = Path(__file__).parents[1]
 PAGES = ROOT / "docs/results"
-MARKED = re.compile(r"(<!-- (headline|table1|claims): (\S+)(?: (\S+?))?(?:, (\d) seeds)? -->\n)((?:\|.*\n)*)")
+MARKED = re.compile(r"(<!-- (headline|claims|table[\w-]+): (\S+)(?: (\S+?))?(?:, (\d) seeds)? -->\n)((?:\|.*\n)*)")
 
 
 def renewed(page: str) -> str:
     """Return the text of a page with every marked table as its records make it."""
-    return MARKED.sub(lambda match: match[1] + MAKERS[match[2]](match[3], match[4] or "", int(match[5] or 1)), page)
+    return MARKED.sub(lambda match: match[1] + _made(match[2], match[3], match[4] or "", int(match[5] or 1)), page)
 
 
-def _headline(folder: str, _part: str, _seeds: int) -> str:
+def _made(kind: str, source: str, part: str, seeds: int) -> str:
+    if kind == "headline":
+        return _headline(source)
+    return _claims(source, part, seeds) if kind == "claims" else _paper_table(kind, source, part, seeds)
+
+
+def _headline(folder: str) -> str:
     (section,) = sections(find_runs([ROOT / folder]))
     return headline(section).markdown()
 
 
-def _table1(preset: str, part: str, seeds: int) -> str:
-    (item,) = (item for item in ITEMS if item.name == "table1")
+def _paper_table(name: str, preset: str, part: str, seeds: int) -> str:
+    (item,) = (item for item in ITEMS if item.name == name)
     return item.tables(_evidence(preset, seeds))[part].markdown()
 
 
@@ -41,9 +47,6 @@ def _claims(preset: str, numbers: str, seeds: int) -> str:
     evidence, wanted = _evidence(preset, seeds), claim_numbers(numbers)
     claims = [claim for claim in CLAIMS if claim.number in wanted]
     return findings_table([finding for claim in claims for finding in check(claim, evidence)]).markdown()
-
-
-MAKERS: dict[str, Callable[[str, str, int], str]] = {"headline": _headline, "table1": _table1, "claims": _claims}
 
 
 def _evidence(name: str, seeds: int) -> Evidence:
