@@ -5,6 +5,9 @@ import pytest
 
 from ssil.data.prefetch import prefetch
 
+SECONDS = 60
+"""At most, until a thread does what it has to do."""
+
 
 @pytest.mark.parametrize("depth", [0, 1, 3])
 def test_all_are_made_in_order(depth: int) -> None:
@@ -21,6 +24,10 @@ def test_they_are_begun_before_they_are_asked_for_and_no_further() -> None:
 
     made = prefetch(make, range(10), 2)
     assert next(made) == 0
+    end = time.monotonic() + SECONDS
+    while len(begun) < 3:  # the thread that makes them may have to wait for a processor
+        assert time.monotonic() < end
+        time.sleep(0.01)
     time.sleep(0.1)
     assert begun == [0, 1, 2]
     made.close()  # type: ignore[attr-defined]

@@ -22,7 +22,7 @@ from served import FIRST, LATER, Served, form, served, two_versions
 from ssil.classifier.model_directory import ModelDirectory
 from tiny_classifiers import png
 
-KILOBYTES = 1 << 10
+KILOBYTES, SECONDS = 1 << 10, 60
 
 
 @pytest.fixture(scope="module")
@@ -68,7 +68,8 @@ def test_the_same_answers_as_on_the_command_line(client: httpx2.Client, model: M
 
 def test_classes_health_and_pages(client: httpx2.Client, server: Served) -> None:
     assert client.get("/classes").json() == {"version": 1, "classes": [*FIRST]}
-    assert httpx2.get(f"{server.address}/health").json() == {"status": "ok", "version": 1, "problem": None}
+    health = httpx2.get(f"{server.address}/health", timeout=SECONDS).json()
+    assert health == {"status": "ok", "version": 1, "problem": None}
     page = client.get("/docs").text
     assert "POST /predict" in page
     assert "http://" not in page.replace(server.address, "")
@@ -200,16 +201,17 @@ def test_no_token_no_answer(server: Served, headers: dict[str, str]) -> None:
         "/enter",
         "/enter?token=wrong",
     ):
-        assert httpx2.get(server.address + path, headers=headers).status_code == 401
-        page = httpx2.get(server.address + path, headers={**headers, "accept": "text/html"})
+        assert httpx2.get(server.address + path, headers=headers, timeout=SECONDS).status_code == 401
+        page = httpx2.get(server.address + path, headers={**headers, "accept": "text/html"}, timeout=SECONDS)
         assert page.status_code == 401
         assert "open the address that it has printed" in page.text
         assert server.token not in page.text
-    assert httpx2.post(f"{server.address}/predict", files=form("ant"), headers=headers).status_code == 401
+    answer = httpx2.post(f"{server.address}/predict", files=form("ant"), headers=headers, timeout=SECONDS)
+    assert answer.status_code == 401
 
 
 def test_the_token_becomes_a_strict_cookie(server: Served) -> None:
-    with httpx2.Client(base_url=server.address) as browser:
+    with httpx2.Client(base_url=server.address, timeout=SECONDS) as browser:
         answer = browser.get(f"/enter?token={server.token}")
         assert answer.status_code == 303
         kept = answer.headers["set-cookie"].lower()
@@ -245,7 +247,8 @@ def test_own_pages_are_not_refused(client: httpx2.Client, server: Served) -> Non
 
 
 def test_every_answer_has_the_headers(client: httpx2.Client, server: Served) -> None:
-    for answer in (client.get("/classes"), client.get("/nothing"), httpx2.get(f"{server.address}/classes")):
+    unknown = httpx2.get(f"{server.address}/classes", timeout=SECONDS)
+    for answer in (client.get("/classes"), client.get("/nothing"), unknown):
         assert answer.headers["x-content-type-options"] == "nosniff"
         assert answer.headers["content-security-policy"].startswith("default-src 'self';")
         assert "access-control-allow-origin" not in answer.headers

@@ -126,10 +126,12 @@ def shoot(page: Page, width: int) -> None:
     held = held_button(page, "#shoot") if width == PHONE else held_space(page)
     with held:
         expect(page.locator("#camera-status")).to_contain_text("2 photos taken")
+    page.evaluate("async () => { await shot(); }")  # when it is encoded, the others are, and wait to be sent or were
     page.locator("#camera-off").click()
     expect(page.locator("#upload-status")).to_contain_text("added")
-    page.reload()
     own = page.locator("button.thumb[data-class='test picture']")
+    expect(own.nth(1)).to_be_visible()
+    page.reload()
     assert own.count() >= 2
     for left in range(own.count(), 0, -1):
         own.first.focus()

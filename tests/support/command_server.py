@@ -93,6 +93,13 @@ def asleep(process: int) -> str:
     return str(used) if states == {"S"} else ""
 
 
+def has_started_others(session: int) -> bool:
+    """Return whether other processes than its first live in a session."""
+    status = {int(path.parent.name): read(path) for path in Path("/proc").glob("[0-9]*/stat")}
+    words = {process: text.rpartition(") ")[2].split() for process, text in status.items() if process != session}
+    return any(one[0] != "Z" and one[3] == str(session) for one in words.values() if one)
+
+
 def read(path: Path) -> str:
     """Return the text of a file, nothing if it has vanished."""
     with suppress(OSError):
@@ -103,7 +110,8 @@ def read(path: Path) -> str:
 def ended(process: int, seconds: float, pipes: dict[int, bytearray]) -> int | None:
     """Return the exit code of a process, or kill it and return None; collect what it writes into pipes.
 
-    It is killed after `seconds`, or when it has been asleep for `IDLE` seconds: nothing will ever wake it.
+    It is killed after `seconds`, or when it has been asleep for `IDLE` seconds: nothing will ever wake it, unless it
+    waits for a process that it has started.
     """
     end, used, since = time.monotonic() + seconds, "", time.monotonic()
     while time.monotonic() < end and (not used or time.monotonic() < since + IDLE):
@@ -111,7 +119,7 @@ def ended(process: int, seconds: float, pipes: dict[int, bytearray]) -> int | No
         collect(pipes, 0.0 if found else 0.01)
         if found:
             return os.waitstatus_to_exitcode(status)
-        if (now := asleep(process)) != used:
+        if (now := asleep(process)) != used or (now and has_started_others(process)):
             used, since = now, time.monotonic()
     os.killpg(process, signal.SIGKILL)
     os.waitpid(process, 0)

@@ -112,7 +112,7 @@ def results(script: Path, *arguments: Path, cases: object) -> dict[str, Any]:
         input=json.dumps(cases),
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=1200,
     )
     assert done.returncode == 0, done.stderr
     answer: dict[str, Any] = json.loads(done.stdout)

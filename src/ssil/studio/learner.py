@@ -53,8 +53,9 @@ class ProgressLog:
         self._note("learning", report.done)
 
     def _note(self, stage: str, done: float) -> None:
-        if (self.job.folder / CANCEL).exists():
-            raise KeyboardInterrupt  # also if a library has swallowed the signal
+        if (self.job.folder / CANCEL).exists():  # seen here before `watch_for_cancel`, or a library has swallowed it
+            signal.signal(signal.SIGINT, signal.SIG_IGN)  # or else the signal could come while the end is logged
+            raise KeyboardInterrupt
         if time.monotonic() - self._last >= SECONDS or done >= 1:
             self._last = time.monotonic()
             self._append("progress", stage=stage, done=round(done, 4))

@@ -109,9 +109,9 @@ def test_a_large_store_opens_at_once(store: Store) -> None:
         writer.write_batch(index.combine_chunks().to_batches()[0])
     facts, columns = store.facts, index_columns(index.combine_chunks().to_batches()[0])
     change(store.path, images=count, fingerprint=fingerprint(facts.classes, facts.keys, facts.look, columns))
-    start = time.perf_counter()
+    start = time.process_time()  # not by the clock: other programs may be at work
     assert len(open_store(store.path).image_index()) == count
-    assert time.perf_counter() - start < 0.3
+    assert time.process_time() - start < 0.3
 
 
 def change(store: Path, **facts: object) -> None:

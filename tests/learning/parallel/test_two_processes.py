@@ -41,7 +41,7 @@ def in_two(dataset: Path, folder: Path, runs: dict[str, Any]) -> "subprocess.Com
         env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path), "OMP_NUM_THREADS": "1"},
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=1200,
     )
 
 
