@@ -1,8 +1,11 @@
 """The tables in docs/results, from their records: `python tools/result_tables.py` writes all of them anew.
 
-A mark stands above each table: `<!-- headline: FOLDER -->` (runs side by side), `<!-- table1: PRESET PART, 3 seeds -->`
-(a table of the paper, as `ssil paper` names it; Table 1 has parts, such as top1 or cost) or
-`<!-- claims: PRESET 2-8,13, 3 seeds -->`. Without seeds, seed 0 is read.
+A mark stands above each table. Without seeds, seed 0 is read.
+
+- `<!-- headline: FOLDER -->`: runs side by side.
+- `<!-- significance: FOLDER BASELINE -->`: their differences from one of them.
+- `<!-- table1: PRESET PART, 3 seeds -->`: a table of the paper, by its name in `ssil paper`; Table 1 has parts (top1).
+- `<!-- claims: PRESET 2-8,13, 3 seeds -->`: the paper's claims.
 """
 
 import re
@@ -12,6 +15,7 @@ from ssil.benchmark.results import find_runs
 from ssil.cli.claims import claim_numbers
 from ssil.reporting.headline_table import headline
 from ssil.reporting.sections import sections
+from ssil.reporting.significance import significance
 from ssil.reproduction.evidence import Evidence
 from ssil.reproduction.paper_claims import CLAIMS, check, findings_table
 from ssil.reproduction.presets import EQUAL, find_preset
@@ -19,7 +23,8 @@ from ssil.reproduction.tables_and_figures import ITEMS
 
 ROOT = Path(__file__).parents[1]
 PAGES = ROOT / "docs/results"
-MARKED = re.compile(r"(<!-- (headline|claims|table[\w-]+): (\S+)(?: (\S+?))?(?:, (\d) seeds)? -->\n)((?:\|.*\n)*)")
+KIND = r"headline|significance|claims|table[\w-]+"
+MARKED = re.compile(rf"(<!-- ({KIND}): (\S+)(?: (\S+?))?(?:, (\d) seeds)? -->\n)((?:\|.*\n)*)")
 
 
 def renewed(page: str) -> str:
@@ -28,14 +33,11 @@ def renewed(page: str) -> str:
 
 
 def _made(kind: str, source: str, part: str, seeds: int) -> str:
-    if kind == "headline":
-        return _headline(source)
+    if kind in ("headline", "significance"):
+        (section,) = sections(find_runs([ROOT / source]))
+        table = headline(section) if kind == "headline" else significance([section], part, ["average_top1"])
+        return table.markdown()
     return _claims(source, part, seeds) if kind == "claims" else _paper_table(kind, source, part, seeds)
-
-
-def _headline(folder: str) -> str:
-    (section,) = sections(find_runs([ROOT / folder]))
-    return headline(section).markdown()
 
 
 def _paper_table(name: str, preset: str, part: str, seeds: int) -> str:
