@@ -27,11 +27,11 @@ def memory_share(preset: Preset, condition: Condition) -> float:
 
 
 def measured_leads(evidence: Evidence, rivals: Sequence[str] = RIVALS) -> list[Lead]:
-    """Return the leads in average top-1 accuracy of all finished runs of a preset, one number per seed."""
+    """Return the leads in average top-1 accuracy of all finished runs of a preset by rival, one number per seed."""
     return [
         Lead(line, memory_share(evidence.preset, condition), condition.tasks, _differences(evidence, condition, line))
-        for condition in CONDITIONS
         for line in rivals
+        for condition in CONDITIONS
         if evidence.has(condition, "SS-IL") and evidence.has(condition, line)
     ]
 
