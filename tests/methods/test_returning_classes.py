@@ -24,8 +24,7 @@ def test_a_stream_of_returning_classes_and_images(name: str, tmp_path: Path) -> 
     dataset, table = tiny_runs.patterns(tmp_path / "patterns.npz", [8] * 4), tmp_path / "stream.csv"
     table.write_text("index,task\n" + "".join(f"{image},{task}\n" for image, task in ROWS))
     settings = {"method": name, "memory": 8, "epochs": 12, "later_epochs": 12, "batch": 4, "lr": 0.03}
-    options = {"width": 32} if name == "ranpac" else {}
-    record = run(tiny_runs.config(dataset, **settings, options=options, stream=str(table)))
+    record = run(tiny_runs.config(dataset, **settings, stream=str(table)))
     assert record.task_sizes == [2, 2, 0, 0]
     kept = sum(record.tasks[-1].memory_counts)
     assert (

@@ -16,7 +16,8 @@ from ssil.classifier.image_file import ImageFile, LabelledImages
 def settings(**given: Any) -> ClassifierSettings:
     backbone = f"{Path(tiny_runs.__file__)}:backbone"
     small = {"backbone": backbone, "image_size": 8, "grey": True, "flip": False, "epochs": 20, "later_epochs": 20}
-    return make_settings({**small, "batch": 8, "memory": 40, **given})
+    options = tiny_runs.OPTIONS.get(given.get("method", ""), {})
+    return make_settings({**small, "batch": 8, "memory": 40, "options": options, **given})
 
 
 def png(name: str, copy: int) -> bytes:

@@ -6,16 +6,26 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from ssil.benchmark.config import RunConfig
 from ssil.benchmark.record import Record
 from ssil.benchmark.runner import run
 from ssil.core.samples import Samples
 from ssil.learning.execution import ExecutionContext
-from ssil.testing.small_stream import StopAfter, backbone, config, patterns, tensors, without_costs
+from ssil.testing import small_stream
+from ssil.testing.small_stream import StopAfter, backbone, patterns, tensors, without_costs
 
 __all__ = ["Stopper", "backbone", "command", "config", "patterns", "preprocessed", "resumed", "tensors", "timeless"]
 
 Stopper = StopAfter
 timeless = without_costs
+
+OPTIONS: dict[str, dict[str, Any]] = {"ranpac": {"width": 32}}
+"""Options of methods whose defaults take seconds to learn; other methods have their defaults."""
+
+
+def config(dataset: Path, **settings: Any) -> RunConfig:
+    """Return the configuration of a run on the small stream; options that are not given are those of `OPTIONS`."""
+    return small_stream.config(dataset, **{"options": OPTIONS.get(settings.get("method", ""), {}), **settings})
 
 
 def preprocessed(context: ExecutionContext, indices: Tensor, samples: Samples | None = None) -> Tensor:

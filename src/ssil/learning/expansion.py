@@ -52,7 +52,7 @@ class Expansion:
     """The parts of the network that later tasks keep as they are."""
 
     def loss(self, step: Step) -> dict[str, Term]:
-        """L_H + lambda_a L_Ha (DER, Sec. 3.2): cross-entropy over all classes, and of the auxiliary head.
+        """L_H + lambda_a L_Ha (DER, Eq. 4): cross-entropy over all classes, and of the auxiliary head.
 
         The auxiliary head sees the newest branch alone, and tells the new classes from each other and from old ones.
         """
