@@ -147,7 +147,7 @@ def test_they_share_one_run_and_keep_no_image(tmp_path: Path) -> None:
     assert {*names} == {name for name, _ in FORMS.values()}
     assert all(not any(task.memory_counts) and not task.loss for task in record.tasks)
     for name in names[1:]:
-        alone = run(tiny_runs.config(dataset, **{**SETTINGS, "method": name}))
+        alone = run(tiny_runs.config(dataset, **{**SETTINGS, "method": name, "options": {}}))
         found = read_record(tmp_path / "run" / name)
         assert [task.top1 for task in found.tasks] == [task.top1 for task in alone.tasks]
 
