@@ -3,8 +3,10 @@
 import os
 import shutil
 import signal
+import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 
@@ -109,6 +111,48 @@ def test_a_published_update_whose_process_was_killed_is_done(jobs: LearningJobs)
     kill(jobs)
     assert waited(jobs, job) == "done"
     assert [*jobs.staging] == []
+
+
+def test_a_version_that_was_written_but_not_published_is_none(jobs: LearningJobs) -> None:
+    """As a kill between the two leaves it: the photos wait on, also when the next update was published."""
+    first = jobs.start()
+    assert waited(jobs, first) == "done"
+    jobs.take_back(first)
+    (first.folder / "log.jsonl").unlink()
+    (first.folder / "images.learnt.csv").unlink()
+    VersionedDirectory(jobs.model).point_to(2)
+    assert jobs.state(first) == "stopped"
+    assert jobs.published_version(first) is None
+    assert len([*jobs.staging]) == 12
+    assert waited(jobs, jobs.start()) == "done"
+    assert jobs.state(first) == "stopped"
+
+
+def test_an_update_stays_done_when_its_version_is_removed(jobs: LearningJobs) -> None:
+    job = jobs.start()
+    assert waited(jobs, job) == "done"
+    directory = VersionedDirectory(jobs.model)
+    directory.point_to(2)
+    shutil.rmtree(directory.version(3))
+    assert jobs.state(job) == "done"
+    assert jobs.published_version(job) is None
+
+
+def test_of_two_requests_at_once_one_starts_an_update(jobs: LearningJobs, monkeypatch: pytest.MonkeyPatch) -> None:
+    both = threading.Barrier(2)
+
+    def wait_for_the_other() -> None:
+        with suppress(threading.BrokenBarrierError):
+            both.wait(1)
+
+    monkeypatch.setattr(jobs, "_remove_old", wait_for_the_other)  # after the look whether an update is running
+    with ThreadPoolExecutor(2) as pool:
+        replies = [pool.submit(jobs.start) for _ in range(2)]
+        problems = [reply.exception() for reply in replies]
+    assert [str(problem).partition(":")[0] for problem in problems if problem] == ["learn"]
+    job = next(reply.result() for reply in replies if not reply.exception())
+    job.cancel()
+    assert waited(jobs, job) == "cancelled"
 
 
 def test_an_update_that_may_cost_too_much_waits_for_a_decision(jobs: LearningJobs) -> None:

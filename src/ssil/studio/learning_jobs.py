@@ -80,6 +80,10 @@ class Job(NamedTuple):
             return []
         return [(number, json.loads(line)) for number, line in enumerate(lines, 1) if number > after]
 
+    def last_event(self) -> Any:
+        """Return the name of the last event; None if there is none."""
+        return next((facts["event"] for _, facts in reversed(self.events())), None)
+
     def result(self) -> dict[str, Any] | None:
         """Return what the update has done to each class; None if it is not known."""
         with suppress(OSError, ValueError):
@@ -111,6 +115,8 @@ class LearningJobs:
         """The look at photos before they are learnt."""
         self.process: subprocess.Popen[bytes] | None = None
         """The process that was started last."""
+        self.starting = threading.Lock()
+        """Held while a process is started: of two requests at once, the second one sees that of the first."""
 
     def all(self) -> list[Job]:
         """Return all jobs, the oldest first."""
@@ -127,11 +133,14 @@ class LearningJobs:
 
     def start(self) -> Job:
         """Begin to learn all images that wait; raise UserError if there are none, or a job is running."""
-        if self.running():
-            raise UserError("learn: an update is running already; wait for its end, or cancel it")
-        images = [*self.staging]
-        if not images:
-            raise UserError("learn: there are no new photos; add some first")
+        with self.starting:
+            if self.running():
+                raise UserError("learn: an update is running already; wait for its end, or cancel it")
+            if not (images := [*self.staging]):
+                raise UserError("learn: there are no new photos; add some first")
+            return self._started(images)
+
+    def _started(self, images: Sequence[StagedImage]) -> Job:
         self._remove_old()
         self.staging.clear_removed()
         job = self._new_job()
@@ -149,19 +158,27 @@ class LearningJobs:
         """Return what became of a job; the images of one that was published are put aside."""
         if job.is_running():
             return "running"
-        if self.published_version(job):
+        if self._is_published(job):
             self._put_aside(job)
             return "done"
-        last = [facts["event"] for _, facts in job.events()][-1:]
-        return last[0] if last and last[0] in ENDS[1:] else "stopped"
+        last = job.last_event()
+        return last if last in ENDS[1:] else "stopped"
 
     def published_version(self, job: Job) -> int | None:
-        """Return the version that a job has made; None if it has made none."""
+        """Return the version that a job has made and published; None if there is none, or it was removed since."""
         directory = VersionedDirectory(self.model)
-        for number in reversed(directory.numbers()):
-            if job.has_made(directory.last_entry(number)):
-                return number
-        return None
+        made = (number for number in reversed(directory.numbers()) if job.has_made(directory.last_entry(number)))
+        return next(made, None) if self._is_published(job) else None
+
+    def _is_published(self, job: Job) -> bool:
+        """Return whether the version of a job became the current one: a killed process may leave one that never did."""
+        last = job.last_event()
+        if last == "done" or ((job.folder / LEARNT_TABLE).exists() and last != "cancelled"):
+            return True
+        directory = VersionedDirectory(self.model)
+        with suppress(UserError):
+            return any(job.has_made(entry) for entry in directory.description(directory.current())["history"])
+        return False
 
     def awaits_decision(self, job: Job) -> bool:
         """Return whether a job was refused, and its update is kept as the model's candidate."""

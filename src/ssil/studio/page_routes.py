@@ -130,7 +130,7 @@ def _add_update_routes(router: APIRouter, studio: Studio) -> None:
             reason=reasons[-1] if reasons else "",
             result=result,
             rows=class_rows(result) if result else [],
-            made=studio.jobs.published_version(job),
+            made=studio.jobs.published_version(job) or (state == "done" and result and result["version"]),
             undecided=state == "refused" and studio.jobs.awaits_decision(job),
             can_start_anew=studio.jobs.can_start_anew(job),
         )

@@ -46,12 +46,13 @@ class PhotoMarks:
 
     def start(self) -> None:
         """Look at the photos, if there are some that were not looked at, and nothing else is computed."""
-        if self._check.is_running() or self._jobs.running() or not self._is_needed():
-            return
-        create_folder(self._check.folder)
-        for name in (CANCEL, LOG):
-            (self._check.folder / name).unlink(missing_ok=True)
-        launch(self._check, "ssil.studio.photo_checker", [str(self._jobs.model), *self._trusted])
+        with self._jobs.starting:
+            if self._check.is_running() or self._jobs.running() or not self._is_needed():
+                return
+            create_folder(self._check.folder)
+            for name in (CANCEL, LOG):
+                (self._check.folder / name).unlink(missing_ok=True)
+            launch(self._check, "ssil.studio.photo_checker", [str(self._jobs.model), *self._trusted])
 
     def stop(self) -> None:
         """End the look, if it runs: what it has not found is found when the photos are shown again."""
