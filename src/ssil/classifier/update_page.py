@@ -9,7 +9,6 @@ from html import escape
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from ssil.classifier.accuracy import ClassResult
@@ -23,6 +22,7 @@ from ssil.classifier.update_steps import update_steps
 from ssil.core import __version__
 from ssil.core.errors import UserError
 from ssil.core.files import replacing
+from ssil.core.html_templates import html_templates
 
 CARDS, PAIRS, EXAMPLES, ITEMS, CLASSES, MORE, LOST, UNFOLDED = 12, 12, 2, 6, 400, 200, 8, 12
 """Shown at most: images of a kind, confused pairs, images of a pair, items of a step, classes, more of each kind in a
@@ -30,13 +30,7 @@ list that is closed at first, classes that are recognised less, and classes in a
 NAME = 90
 """Letters of a name that are shown."""
 
-TEMPLATES: Final = Environment(
-    loader=PackageLoader("ssil.classifier"),
-    autoescape=True,
-    undefined=StrictUndefined,
-    trim_blocks=True,
-    lstrip_blocks=True,
-)
+TEMPLATES: Final = html_templates("ssil.classifier")
 
 
 class Thumbnail(NamedTuple):

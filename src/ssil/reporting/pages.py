@@ -2,21 +2,15 @@
 
 from typing import Any, Final
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 from plotly import graph_objects as go
 from plotly.offline import get_plotlyjs
 
 from ssil.core import __version__
+from ssil.core.html_templates import html_templates
 from ssil.reporting import plotly_figures, plotly_maps
 
-TEMPLATES: Final = Environment(
-    loader=PackageLoader("ssil.reporting"),
-    autoescape=True,
-    undefined=StrictUndefined,
-    trim_blocks=True,
-    lstrip_blocks=True,
-)
+TEMPLATES: Final = html_templates("ssil.reporting")
 
 
 def render(template: str, **values: Any) -> str:

@@ -3,17 +3,10 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
-
 from ssil.core import __version__
+from ssil.core.html_templates import html_templates
 
-TEMPLATES: Final = Environment(
-    loader=PackageLoader("ssil.studio"),
-    autoescape=True,
-    undefined=StrictUndefined,
-    trim_blocks=True,
-    lstrip_blocks=True,
-)
+TEMPLATES: Final = html_templates("ssil.studio")
 
 
 def rendered(template: str, **values: Any) -> str:
