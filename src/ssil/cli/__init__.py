@@ -10,8 +10,9 @@ import os
 import sys
 import traceback
 from collections.abc import Sequence
+from typing import Any
 
-from cyclopts import App, CycloptsError, Group, UnknownCommandError, UnusedCliTokensError
+from cyclopts import App, CycloptsError, Group, Parameter, Token, UnknownCommandError, UnusedCliTokensError, convert
 
 from ssil.core import __version__
 from ssil.core.errors import RefusedError, UserError, did_you_mean
@@ -79,7 +80,22 @@ COMMANDS = {
 """The help's groups, and the summary of each command; the command's file is imported only when it is used."""
 
 
+def _converted(type_: Any, tokens: Sequence[Token]) -> Any:
+    """Return the value of an option as cyclopts does, but raise ValueError where it would round a number.
+
+    >>> _converted(int, [Token(value="1.5")])
+    Traceback (most recent call last):
+    ...
+    ValueError: '1.5' is no whole number
+    """
+    value = convert(type_, tokens)
+    if type(value) is int and "." in tokens[0].value and float(tokens[0].value) != value:
+        raise ValueError(f"{tokens[0].value!r} is no whole number")
+    return value
+
+
 app = App(
+    default_parameter=Parameter(converter=_converted),
     name="ssil",
     help="Class-incremental learning for image classifiers, after SS-IL (ICCV 2021).",
     help_epilogue="""Examples:
