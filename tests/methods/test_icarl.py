@@ -82,6 +82,14 @@ def test_cross_entropy_and_task_wise_distillation(tau_sq: bool, factor: float) -
         assert terms["kd"].values[row].item() == pytest.approx(expected)
 
 
+def test_distillation_over_all_old_classes_at_once() -> None:
+    student, teacher, labels = draw(5, 6), draw(5, 4, seed=1), torch.tensor([0, 3, 5, 4, 2])
+    kd = phase(THREE, distillation="gkd").loss(step(student, labels, THREE, teacher))["kd"]
+    for row in range(5):
+        expected = oracles.tkd(oracles.rows(student)[row], oracles.rows(teacher)[row], [0, 4], 2.0)
+        assert kd.values[row].item() == pytest.approx(expected)
+
+
 def test_the_first_task_is_plain_cross_entropy() -> None:
     student, labels = draw(4, 3), torch.tensor([0, 2, 1, 1])
     terms = phase(task_ends.table(3)).loss(step(student, labels, task_ends.table(3), None))

@@ -1,3 +1,6 @@
+from collections.abc import Mapping
+from typing import Any
+
 import pytest
 
 from ssil.benchmark.scenario import chosen_order, chosen_sizes
@@ -24,6 +27,45 @@ def test_stream_memory_and_augmentation(name: str) -> None:
     assert (config.memory, config.selection, config.brightness) == (2000, "herding", 63 / 255)
     assert config.backbone == ("resnet32" if name.startswith("cifar") else "resnet18")
     assert deviations(find_protocol(name), config) == []
+
+
+@pytest.mark.parametrize(
+    ("method", "lengths", "milestones", "options"),
+    [
+        ("icarl", [200, 170], [(60, 120, 170), (80, 120)], {"distillation": "gkd", "kd_tau_sq": False}),
+        ("ft", [200, 70], [(60, 120, 170), (30, 50)], {}),
+        ("wa", [200, 170], [(60, 120, 170), (60, 100, 140)], {"weight_clipping": False}),
+        ("bic", [170, 170, 170], [(60, 100, 140), (60, 100, 140)], {"bias_lr": 0.1, "bias_momentum": 0.9}),
+        ("podnet", [160, 160, 20], [(), ()], {"spatial": 5.0, "flat": 1.0}),
+    ],
+)
+def test_methods_have_pycils_settings(
+    method: str, lengths: list[int], milestones: list[tuple[int, ...]], options: Mapping[str, Any]
+) -> None:
+    """The epochs of the first task and of each phase of a later one."""
+    config = protocol_config(find_protocol("cifar100-b0-10"), {"method": method})
+    configured = configure(method, config.profile, config.training, config.options)
+    parts = configured.method.plan(ClassTable(("?",) * 20, (0, 10, 20)))
+    first, later = configured.training.schedule(1), configured.training.schedule(2)
+    assert [first.epochs, *(part.schedule.epochs for part in parts if isinstance(part, Phase))] == lengths
+    assert [first.milestones, later.milestones] == milestones
+    assert configured.options.items() >= options.items()
+
+
+@pytest.mark.parametrize(
+    ("given", "lines"),
+    [
+        ({"later_milestones": (10, 20)}, ["later_milestones (10, 20) (protocol: (80, 120))"]),
+        ({"options": {"loss": "bce"}}, ["loss bce (protocol: its default)"]),
+        ({"options": {"distillation": "tkd"}}, ["distillation tkd (protocol: gkd)"]),
+        ({"later_epochs": 17}, ["200 of 200 epochs, 17 of 170 in tasks after the first"]),
+        ({"epoch_scale": 0.1}, ["20 of 200 epochs, 17 of 170 in tasks after the first"]),
+        ({"precision": "bf16-mixed", "seed": 5}, []),
+    ],
+)
+def test_what_differs_from_a_protocol_is_said(given: Mapping[str, Any], lines: list[str]) -> None:
+    protocol = find_protocol("cifar100-b0-10")
+    assert deviations(protocol, protocol_config(protocol, {"method": "icarl", **given})) == lines
 
 
 @pytest.mark.parametrize("method", [name for name in recipes() if name not in OWN])
@@ -68,7 +110,7 @@ def test_networks_that_grow_have_pycils_schedules(method: str, epochs: list[int]
 def test_an_option_of_the_user_stands_over_the_protocols() -> None:
     given = {"method": "podnet", "options": {"balanced_epochs": 3}}
     config = protocol_config(find_protocol("cifar100-b0-10"), given)
-    assert config.options == {"balanced_epochs": 3, "balanced_lr": 0.005}
+    assert config.options == {"spatial": 5.0, "flat": 1.0, "balanced_epochs": 3, "balanced_lr": 0.005}
 
 
 def test_every_published_number_has_a_source_and_lies_in_its_band() -> None:

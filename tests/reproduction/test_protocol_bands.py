@@ -25,10 +25,21 @@ def test_a_run_is_known_by_its_settings(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "changed", [{"epoch_scale": 0.1}, {"memory": 500}, {"class_order": 1993}, {"backbone": "resnet14"}]
+    "changed",
+    [
+        {"epoch_scale": 0.1},
+        {"memory": 500},
+        {"class_order": 1993},
+        {"backbone": "resnet14"},
+        {"options": {"loss": "bce"}},
+    ],
 )
 def test_a_changed_run_follows_none(changed: dict[str, Any]) -> None:
     assert protocol_of(recorded("cifar100-b0-10", method="icarl", **changed)) is None
+
+
+def test_precision_is_left_to_the_user() -> None:
+    assert protocol_of(recorded("cifar100-b0-10", method="icarl", precision="bf16-mixed")) is not None
 
 
 def test_the_band_of_a_method_names_its_sources() -> None:

@@ -76,6 +76,7 @@ def icarl(
     training: Training,
     *,
     loss: Literal["softmax", "bce"] = "softmax",
+    distillation: Literal["tkd", "gkd"] = "tkd",
     temperature: Temperature = 2.0,
     kd_tau_sq: bool = False,
     nme_new_classes: Literal["all", "exemplars"] = "all",
@@ -92,10 +93,12 @@ def icarl(
     over which the original averages too.
 
     Args:
-        loss: "softmax" with TKD, or "bce", the original's: a sigmoid for each output, with the teacher's outputs as
-            targets for old classes. It needs a learning rate of 2 (--lr 2 --weight-decay 1e-5).
-        temperature: The tau of TKD.
-        kd_tau_sq: Multiply TKD by temperature**2, as SS-IL's authors' code does.
+        loss: "softmax" with distillation, or "bce", the original's: a sigmoid for each output, with the teacher's
+            outputs as targets for old classes. It needs a learning rate of 2 (--lr 2 --weight-decay 1e-5).
+        distillation: With the loss "softmax": task by task ("tkd"), or over all old classes at once ("gkd"), as PyCIL
+            does and the protocols of published tables do.
+        temperature: The tau of distillation.
+        kd_tau_sq: Multiply distillation by temperature**2, as SS-IL's authors' code does.
         nme_new_classes: Take the mean of a new class over "all" its images, or over as many random ones as an old
             class has "exemplars".
         nme_unit_means: Bring means to length 1, as in the original; SS-IL's authors do not.
@@ -106,7 +109,10 @@ def icarl(
         terms = cross_entropy(step)
         if step.teachers:
             student, teacher = step.output.logits, step.teachers["old"].output.logits
-            values = losses.tkd(student, teacher, step.classes.old_blocks(), temperature)  # SS-IL, Eq. 3
+            if distillation == "tkd":
+                values = losses.tkd(student, teacher, step.classes.old_blocks(), temperature)  # SS-IL, Eq. 3
+            else:
+                values = losses.gkd(student, teacher, temperature)  # SS-IL, Eq. 2
             terms["kd"] = mean(values * (temperature**2 if kd_tau_sq else 1.0))
         return terms
 

@@ -33,16 +33,28 @@ SCHEDULE: Final[dict[str, Any]] = {
 }
 """The survey's schedule, for all methods but those in `OWN`."""
 
+THRICE: Final = (60, 100, 140)
+"""Milestones of 170 epochs that several methods have in PyCIL."""
+
 OWN: Final[dict[str, dict[str, Any]]] = {
+    "ft": {"later_epochs": 70, "later_milestones": (30, 50)},
+    "icarl": {"options": {"distillation": "gkd"}},
+    "wa": {"later_milestones": THRICE, "options": {"weight_decay_by_task": False, "weight_clipping": False}},
+    "bic": {
+        "epochs": 170,
+        "milestones": THRICE,
+        "weight_decay": 2e-4,
+        "later_milestones": THRICE,
+        "options": {"bias_epochs": 170, "bias_lr": 0.1, "bias_momentum": 0.9},
+    },
     "podnet": {
         "epochs": 160,
         "milestones": (),
         "later_epochs": 160,
         "later_milestones": (),
         "later_weight_decay": 5e-4,
-        "options": {"balanced_epochs": 20, "balanced_lr": 0.005},
+        "options": {"spatial": 5.0, "flat": 1.0, "balanced_epochs": 20, "balanced_lr": 0.005},
     },
-    "wa": {"options": {"weight_decay_by_task": False}},
     "der": {"later_milestones": (80, 120, 150)},
     "memo": {"later_milestones": (80, 120, 150)},
     "foster": {
@@ -52,7 +64,8 @@ OWN: Final[dict[str, dict[str, Any]]] = {
         "options": {"compression_epochs": 130},
     },
 }
-"""What differs for single methods, as in PyCIL. PODNet and FOSTER anneal their rate, which needs no milestones."""
+"""What differs for single methods, as in PyCIL, whose `replay` is `ft` here. PODNet and FOSTER anneal their rate, which
+needs no milestones. docs/protocols.md lists what differs from PyCIL all the same."""
 
 STREAM: Final[dict[str, Any]] = {"class_order": "numpy:1993", "brightness": 63 / 255}
 MEMORY: Final[dict[str, Any]] = {"memory": 2000, "selection": "herding"}
@@ -170,17 +183,29 @@ def _scaled(settings: Mapping[str, Any], factor: float) -> dict[str, Any]:
     return {name: scaled[name] for name in whole} | {"options": {name: scaled[name] for name in options}}
 
 
-UNCOMPARED: Final = {"method", "options", "branch", "seed", "epoch_scale", "milestones", "later_milestones"}
-"""Settings that a protocol leaves to its user, or that follow others."""
+UNCOMPARED: Final = {"method", "options", "branch", "seed", "epoch_scale", "precision"}
+"""Settings that a protocol leaves to its user, or that are compared by themselves."""
+LENGTHS: Final = ("epochs", "later_epochs")
 
 
 def deviations(protocol: FieldProtocol, config: RunConfig) -> list[str]:
-    """Return how a run differs from the protocol: its length, and each other setting that decides its result."""
+    """Return how a run differs from the protocol: its length, and each other setting that decides its result.
+
+    Milestones are compared with the protocol's, scaled to the run's epochs.
+    """
     stated = protocol_config(protocol, {"method": config.method})
-    lengths, lines = ("epochs", "later_epochs"), []
-    if any(getattr(config, name) != getattr(stated, name) for name in lengths):
-        (first, later), (whole, whole_later) = ([getattr(one, name) for name in lengths] for one in (config, stated))
+    lines = []
+    if any(getattr(config, name) != getattr(stated, name) for name in LENGTHS):
+        (first, later), (whole, whole_later) = ([getattr(one, name) for name in LENGTHS] for one in (config, stated))
         lines.append(f"{first} of {whole} epochs, {later} of {whole_later} in tasks after the first")
-    compared = set(RunConfig.model_fields) - set(RunConfig.names(how=True)) - UNCOMPARED - set(lengths)
+        stated = protocol_config(protocol, {"method": config.method, "epochs": config.epochs})
+    compared = set(RunConfig.model_fields) - set(RunConfig.names(how=True)) - UNCOMPARED - {*LENGTHS}
+    if stated.later_epochs != config.later_epochs:
+        compared -= {"later_milestones"}
     changed = [name for name in sorted(compared) if getattr(config, name) != getattr(stated, name)]
-    return lines + [f"{name} {getattr(config, name)} (protocol: {getattr(stated, name)})" for name in changed]
+    lines += [f"{name} {getattr(config, name)} (protocol: {getattr(stated, name)})" for name in changed]
+    return lines + [
+        f"{name} {value} (protocol: {stated.options.get(name, 'its default')})"
+        for name, value in config.options.items()
+        if stated.options.get(name) != value
+    ]

@@ -12,12 +12,12 @@ ROW_OF = {"ft": "replay"}
 
 
 def protocol_of(record: Record) -> FieldProtocol | None:
-    """Return the protocol that a run follows to the letter, whatever its method, options and seed; None if none."""
+    """Return the protocol that a run follows to the letter, whatever its method, seed and precision; None if none."""
     return next((protocol for protocol in PROTOCOLS.values() if _follows(record, protocol)), None)
 
 
 def _follows(record: Record, protocol: FieldProtocol) -> bool:
-    given = {name: record.config[name] for name in ("method", "options", "seed")}
+    given = {name: record.config[name] for name in ("method", "seed", "precision")}
     try:
         configured, wanted = expected_record(protocol_config(protocol, given), record)
         return identity(record, configured) == identity(wanted, configured)
