@@ -2,6 +2,8 @@
 PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
+# Two workers on two cores: with more than one thread each they would wait for one another.
+PYTEST := OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist loadscope
 
 .PHONY: demo test check lint format site floors
 
@@ -9,10 +11,10 @@ demo: $(READY)  ## learn a stream of characters with three methods and compare t
 	$(BIN)/ssil demo
 
 test: lint  ## everything
-	$(BIN)/pytest -n 2 --dist loadscope
+	$(PYTEST)
 
 check: lint  ## everything but the slow tests
-	$(BIN)/pytest -n 2 --dist loadscope -m "not slow"
+	$(PYTEST) -m "not slow"
 
 site: $(READY)  ## the documentation as pages, in build/site
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
@@ -30,7 +32,7 @@ floors:  ## the quick tests with the lowest versions that pyproject.toml allows 
 	$(FLOORS)/bin/uv pip install --quiet --python $(FLOORS) --requirement $(FLOORS)/lowest.txt hatchling httpx2 hypothesis \
 	    ipykernel jsonschema nbclient playwright pytest pytest-xdist schemathesis
 	$(FLOORS)/bin/uv pip install --quiet --python $(FLOORS) --no-deps --editable .
-	$(FLOORS)/bin/python -m pytest -n 2 --dist loadscope -m "not slow" -W ignore::DeprecationWarning --ignore tests/e2e
+	OMP_NUM_THREADS=1 $(FLOORS)/bin/python -m pytest -n 2 --dist loadscope -m "not slow" -W ignore::DeprecationWarning --ignore tests/e2e
 
 lint: $(READY)
 	$(BIN)/ruff format --check
