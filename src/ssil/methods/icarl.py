@@ -109,10 +109,8 @@ def icarl(
         terms = cross_entropy(step)
         if step.teachers:
             student, teacher = step.output.logits, step.teachers["old"].output.logits
-            if distillation == "tkd":
-                values = losses.tkd(student, teacher, step.classes.old_blocks(), temperature)  # SS-IL, Eq. 3
-            else:
-                values = losses.gkd(student, teacher, temperature)  # SS-IL, Eq. 2
+            bounds = step.classes.old_blocks() if distillation == "tkd" else (0, step.classes.old)
+            values = losses.tkd(student, teacher, bounds, temperature)  # SS-IL, Eq. 3; of a single block Eq. 2
             terms["kd"] = mean(values * (temperature**2 if kd_tau_sq else 1.0))
         return terms
 

@@ -17,7 +17,7 @@ def protocol_of(record: Record) -> FieldProtocol | None:
 
 
 def _follows(record: Record, protocol: FieldProtocol) -> bool:
-    given = {name: record.config[name] for name in ("method", "seed", "precision")}
+    given = {name: record.config[name] for name in ("method", "seed", "precision") if name in record.config}
     try:
         configured, wanted = expected_record(protocol_config(protocol, given), record)
         return identity(record, configured) == identity(wanted, configured)
