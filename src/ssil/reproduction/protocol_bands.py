@@ -1,5 +1,7 @@
 """Which protocol of published tables a finished run follows, and the accuracies that were published for its method."""
 
+from typing import Any
+
 from ssil.benchmark.record import Record
 from ssil.benchmark.run_identity import identity
 from ssil.benchmark.run_setup import expected_record
@@ -17,7 +19,8 @@ def protocol_of(record: Record) -> FieldProtocol | None:
 
 
 def _follows(record: Record, protocol: FieldProtocol) -> bool:
-    given = {name: record.config[name] for name in ("method", "seed", "precision") if name in record.config}
+    config = record.config
+    given: dict[str, Any] = {name: config[name] for name in ("method", "seed", "precision") if name in config}
     try:
         configured, wanted = expected_record(protocol_config(protocol, given), record)
         return identity(record, configured) == identity(wanted, configured)
