@@ -33,18 +33,18 @@ SCHEDULE: Final[dict[str, Any]] = {
 }
 """The survey's schedule, for all methods but those in `OWN`."""
 
-THRICE: Final = (60, 100, 140)
+PYCIL_MILESTONES: Final = (60, 100, 140)
 """Milestones of 170 epochs that several methods have in PyCIL."""
 
 OWN: Final[dict[str, dict[str, Any]]] = {
     "ft": {"later_epochs": 70, "later_milestones": (30, 50)},
     "icarl": {"options": {"distillation": "gkd"}},
-    "wa": {"later_milestones": THRICE, "options": {"weight_decay_by_task": False, "weight_clipping": False}},
+    "wa": {"later_milestones": PYCIL_MILESTONES, "options": {"weight_decay_by_task": False, "weight_clipping": False}},
     "bic": {
         "epochs": 170,
-        "milestones": THRICE,
+        "milestones": PYCIL_MILESTONES,
         "weight_decay": 2e-4,
-        "later_milestones": THRICE,
+        "later_milestones": PYCIL_MILESTONES,
         "options": {"bias_epochs": 170, "bias_lr": 0.1, "bias_momentum": 0.9},
     },
     "podnet": {
